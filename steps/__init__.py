@@ -1,0 +1,1 @@
+"""The papers, one package each, and `shared`, which they build on."""

@@ -1,0 +1,196 @@
+"""What every step needs to run: seeded streams, atomic files, threads, state folders, accounting.
+
+Imports neither torch nor pandas, so that a step's `--help` and the workflow stay quick.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import os
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+LOG_EVERY_SECONDS = 5.0
+
+
+class InputError(ValueError):
+    """Bad input, said in one line: what is wrong, where, and what is allowed."""
+
+
+def stream(paper: str, purpose: str, seed: int) -> "Any":
+    """Return the numpy Generator of (paper, purpose, seed).
+
+    Row and phase are left out on purpose: two rows of one seed draw the same batches, which is
+    what makes their difference a paired one.
+    """
+    import numpy as np
+
+    return np.random.default_rng(np.random.SeedSequence([_word(paper), _word(purpose), seed]))
+
+
+def torch_generator(paper: str, purpose: str, seed: int) -> "Any":
+    """Return a CPU `torch.Generator` seeded from `stream(paper, purpose, seed)`."""
+    import torch
+
+    return torch.Generator().manual_seed(int(stream(paper, purpose, seed).integers(2**63)))
+
+
+def _word(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def deterministic(threads: int) -> None:
+    """Make torch use exactly `threads` threads and only deterministic algorithms."""
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
+
+
+def sha256_file(path: str | Path) -> str:
+    """Return the hex sha256 of a file, read in blocks."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fingerprint(value: Any) -> str:
+    """Return a 16-digit hash of a JSON-able value, independent of key order."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary file name beside `path`; on success it becomes `path`, on error it goes.
+
+    The folder is created, the contents reach the disk before the name does.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write `text` (UTF-8) to `path` atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write `value` as JSON with sorted keys, atomically."""
+    write_text(path, json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file; a missing or broken one is an `InputError`."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not a readable JSON file ({error})") from None
+
+
+def write_csv(path: str | Path, fields: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
+    """Write rows (dicts) under `fields` atomically; floats by `repr`, None as an empty cell."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fields, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({key: _cell(value) for key, value in row.items()})
+    write_text(path, buffer.getvalue())
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    return repr(float(value)) if isinstance(value, float) else value
+
+
+def read_csv(path: str | Path) -> list[dict[str, str]]:
+    """Read a CSV file as a list of dicts of strings."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def state_dir(root: str | Path, key: dict[str, Any]) -> Path:
+    """Return (and create) the checkpoint folder of one training job.
+
+    `key` must hold everything that decides the result (scale, paper, row, seed, config, code
+    digest, input hashes, torch version, threads): a changed job finds a fresh folder, an
+    interrupted one finds its own.
+    """
+    label = "-".join(str(key[name]) for name in ("paper", "row", "seed") if name in key)
+    folder = Path(root) / f"{label}-{fingerprint(key)}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def remove_state(folder: str | Path) -> None:
+    """Remove a state folder after the job's outputs are in place."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def log(message: str) -> None:
+    """Write one line to the log (standard error)."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def progress(items: Iterable[Any], *, total: int, label: str, start: int = 0) -> Iterator[Any]:
+    """Yield `items`, showing how far they are: a bar on a terminal, a line now and then in a log."""
+    if sys.stderr.isatty():
+        from tqdm import tqdm
+
+        yield from tqdm(items, total=total, initial=start, desc=label)
+        return
+    begin = last = time.monotonic()
+    for done, item in enumerate(items, start + 1):
+        yield item
+        now = time.monotonic()
+        if now - last >= LOG_EVERY_SECONDS:
+            last = now
+            left = (now - begin) / (done - start) * (total - done)
+            log(f"{label}: {done}/{total}, about {left:.0f} s left")
+
+
+def usage() -> dict[str, float]:
+    """Return CPU seconds (this process and its finished children) and peak memory in MiB."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+    return {"cpu_seconds": cpu, "peak_mib": max(own.ru_maxrss, children.ru_maxrss) / 1024}
+
+
+def run_step(main: Callable[[], None]) -> None:
+    """Run a step's `main`; bad input becomes one line and exit code 1; always log what it cost."""
+    try:
+        main()
+    except InputError as error:
+        log(f"error: {error}")
+        raise SystemExit(1) from None
+    finally:
+        cost = usage()
+        log(f"cost: {cost['cpu_seconds']:.2f} CPU s, peak {cost['peak_mib']:.0f} MiB")

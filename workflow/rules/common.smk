@@ -1,0 +1,84 @@
+# Helper functions only: what a rule is given is computed here, the rules are in the other files.
+
+import fcntl
+import functools
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, workflow.basedir)
+
+from snakemake.exceptions import WorkflowError
+from steps.shared import assets
+from steps.shared import config as configuration
+from steps.shared.codedigest import code_digest
+from steps.shared.runtime import InputError
+
+PAPERS = list(config.get("papers") or {})
+LOCK = Path(".snakemake/retable.lock")
+
+
+def check_config():
+    """Validate every paper's block; the first wrong keys end the run in one line each."""
+    try:
+        configuration.validate(config)
+    except InputError as error:
+        raise WorkflowError(str(error)) from None
+
+
+def hold_run_lock():
+    """Refuse to run beside another run of this folder; the lock goes with the process."""
+    LOCK.parent.mkdir(exist_ok=True)
+    hold_run_lock.file = open(LOCK, "w")
+    try:
+        fcntl.flock(hold_run_lock.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise WorkflowError(
+            "another run is working in this folder: wait for it to end, or stop it, then run again"
+        ) from None
+
+
+def seeds(paper):
+    """Return the reported seeds of a paper."""
+    return config["papers"][paper]["seeds"]
+
+
+def rows(paper):
+    """Return the trained rows (method variants) of a paper."""
+    return config["papers"][paper]["rows"]
+
+
+def step_config(paper, phase, row=None, model=None):
+    """Return a params function: the JSON of exactly what the step reads.
+
+    `row` names the trained row (default: the wildcard); `model` keeps only that model's fields.
+    """
+
+    def resolved(wildcards):
+        name = row or getattr(wildcards, "row", None)
+        value = configuration.resolve(config, paper, phase, name)
+        if model is not None:
+            value = {key: value[key] for key in model.model_fields if key in value}
+        return json.dumps(value, sort_keys=True)
+
+    return resolved
+
+
+def code(module):
+    """Return a params function: the digest of all project code that `module` imports."""
+    return lambda wildcards: code_digest(module)
+
+
+@functools.cache
+def asset_manifest():
+    return assets.load_manifest()
+
+
+def asset_files(name):
+    """Return the files of an asset as they appear in the tree."""
+    return [f"assets/{name}/{Path(member).name}" for member in asset_manifest()[name].members]
+
+
+def asset_entry(name):
+    """Return the manifest entry of an asset as JSON: what its rule depends on."""
+    return json.dumps(asset_manifest()[name].model_dump(), sort_keys=True)

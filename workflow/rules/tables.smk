@@ -1,0 +1,31 @@
+# The ledger of all papers. Each paper's own tables are made by its evaluate rules.
+
+
+rule ledger:
+    input:
+        claims=collect(
+            "results/{scale}/{paper}/evaluate/claims.json",
+            scale=config["scale"],
+            paper=PAPERS,
+        ),
+    output:
+        csv="results/ledger/{scale}/claims.csv",
+        markdown=report(
+            "results/ledger/{scale}/ledger.md",
+            caption="../report/ledger.rst",
+            category="Ledger",
+        ),
+    log:
+        "logs/{scale}/ledger.log",
+    benchmark:
+        "logs/{scale}/ledger.tsv"
+    threads: 1
+    params:
+        code=code("steps.shared.ledger"),
+    message:
+        "{rule}: every claim with its verdict"
+    conda:
+        "../envs/python.yaml"
+    shell:
+        "python -m steps.shared.ledger --claims {input.claims}"
+        " --out {output.csv} --markdown {output.markdown} 2> {log}"
