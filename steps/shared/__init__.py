@@ -1,1 +1,1 @@
-"""What two or more papers use. Papers import this package; it imports `kernels` and nothing else."""
+"""What two or more papers use. Papers import it; it imports `kernels` only."""

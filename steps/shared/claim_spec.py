@@ -1,11 +1,15 @@
 """What `claims.yaml` may say: the models of a claim and of the measure that tests it."""
 
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from steps.shared.runtime import InputError
+
+Cell = tuple[tuple[str, str, str, str, str], list[float] | None]
 
 
 class Declared(BaseModel):
@@ -97,6 +101,19 @@ class Claim(Declared):
         if self.side in ("equal", "at_least", "at_most") and self.delta == 0:
             raise ValueError(f"side {self.side} needs a delta above 0")
         return self
+
+    def sides(self) -> list[list["Cell"]]:
+        """Return the cells that a and b read: datasets x rows, each with the x it asks for."""
+        measure = self.measure
+        given = [side for side in (measure.a, measure.b) if side] if measure else []
+        return [[*self._cells(side)] for side in given]
+
+    def _cells(self, side: Points) -> Iterator["Cell"]:
+        measure = self.measure
+        table = side.table or measure.table or self.table
+        split, metric = side.split or measure.split, side.metric or measure.metric
+        for dataset, row in product(side.dataset or measure.dataset, side.rows):
+            yield (table, dataset, split, row, metric), side.x or measure.x
 
 
 def read_declared(path: str | Path, model: type[Declared]) -> list[Any]:

@@ -7,18 +7,17 @@ bootstrap over seeds and items. Shapes: S seeds, P points (cells of a table), I 
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steps.shared.claim_spec import Claim, Points, load_claims
+from steps.shared.claim_spec import Claim, load_claims
 from steps.shared.intervals import item_half_width, rank_correlation, t_interval, verdict
 from steps.shared.runtime import InputError, read_csv, stream
 
 if TYPE_CHECKING:
     from numpy import ndarray
 
-__all__ = ["effect_text", "evaluate_claims", "load_claims", "test_exists"]
+__all__ = ["effect_text", "evaluate_claims", "is_test_node", "load_claims"]
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_TESTED = "not tested at this scale"
@@ -72,7 +71,7 @@ def effect_text(claim: Mapping[str, Any]) -> str:
     return f"{claim['effect']:.3g}{interval} {claim['unit']}".rstrip() + f", n = {claim['n']}"
 
 
-def test_exists(node: str, root: Path) -> bool:
+def is_test_node(node: str, root: Path) -> bool:
     """Say whether the pytest node `file.py::[Class::]test` is defined under `root`."""
     file, *names = node.split("::")
     if not names or not (root / file).is_file():
@@ -86,9 +85,6 @@ def test_exists(node: str, root: Path) -> bool:
     return True
 
 
-test_exists.__test__ = False  # pytest would collect it by its name
-
-
 def _evaluate(claim: Claim, cells: Cells, folder: str | Path | None, root: Path) -> Row:
     keep = ("id", "statement", "kind", "side", "delta", "unit", "paper_effect", "table")
     row: Row = {name: getattr(claim, name) for name in keep}
@@ -96,29 +92,27 @@ def _evaluate(claim: Claim, cells: Cells, folder: str | Path | None, root: Path)
     row |= {"verdict": NOT_TESTED, "note": claim.not_tested or ""}
     if claim.measure is None:
         return row
-    a, b = (_keys(claim, side, cells) for side in (claim.measure.a, claim.measure.b))
-    missing = [key for key in a + b if key not in cells]
+    sides = _keys(claim, cells)
+    read = [key for side in sides for key in side]
+    missing = [key for key in read if key not in cells]
     if missing:
         return row | {"note": claim.not_tested or f"no runs of {key_text(missing[0])}"}
-    seeds = _common_seeds(claim, [cells[key] for key in a + b])
+    seeds = _common_seeds(claim, [cells[key] for key in read])
     if claim.kind == "identity":
-        return row | {"note": ""} | _identity(claim, _array(cells, a, seeds), root)
-    return row | {"note": ""} | _interval(claim, cells, (a, b), seeds, folder)
+        return row | {"note": ""} | _identity(claim, _array(cells, read, seeds), root)
+    return row | {"note": ""} | _interval(claim, cells, sides, seeds, folder)
 
 
-def _keys(claim: Claim, side: Points | None, cells: Cells) -> list[Key]:
-    """Return the cells that a side reads: datasets x rows x x (all x in the runs if not said)."""
-    if side is None:
-        return []
-    measure = claim.measure
-    table = side.table or measure.table or claim.table
-    split, metric = side.split or measure.split, side.metric or measure.metric
-    keys: list[Key] = []
-    for dataset, row in product(side.dataset or measure.dataset, side.rows):
-        fixed = (table, dataset, split, row, metric)
-        found = sorted({key[5] for key in cells if key[:5] == fixed}, key=lambda x: (x or 0.0))
-        keys += [(*fixed, x) for x in side.x or measure.x or found or [None]]
-    return keys
+def _keys(claim: Claim, cells: Cells) -> list[list[Key]]:
+    """Return the keys that a and b read, every x of the runs where the claim names none."""
+    sides: list[list[Key]] = []
+    for side in claim.sides():
+        keys: list[Key] = []
+        for cell, xs in side:
+            found = sorted({key[5] for key in cells if key[:5] == cell}, key=lambda x: x or 0.0)
+            keys += [(*cell, x) for x in xs or found or [None]]
+        sides.append(keys)
+    return sides
 
 
 def _common_seeds(claim: Claim, cells: Sequence[Mapping[int, float]]) -> list[int]:
@@ -146,13 +140,13 @@ def _identity(claim: Claim, a_SP: "ndarray", root: Path) -> Row:
     found = {"n": a_SP.size, "effect": error}
     if error > claim.delta:
         return found | {"verdict": "fails"}
-    if not test_exists(claim.test or "", root):
+    if not is_test_node(claim.test or "", root):
         return found | {"verdict": "inconclusive", "note": f"there is no test {claim.test}"}
     return found | {"verdict": "holds"}
 
 
 def _interval(
-    claim: Claim, cells: Cells, keys: tuple, seeds: list[int], folder: str | Path | None
+    claim: Claim, cells: Cells, keys: list[list[Key]], seeds: list[int], folder: str | Path | None
 ) -> Row:
     import numpy as np
 
@@ -186,8 +180,8 @@ def _interval(
     return found | {"verdict": decided}
 
 
-def _scalar(claim: Claim, keys: Sequence[Key]) -> Callable[["ndarray", "ndarray"], "ndarray"]:
-    """Return the measure as a function of a (..., P) and b (..., Q) to (...)."""
+def _scalar(claim: Claim, keys: Sequence[Key]) -> Callable[..., "ndarray"]:
+    """Return the measure as a function of the sides, each (..., P), to (...)."""
     import numpy as np
 
     measure = claim.measure
@@ -195,7 +189,7 @@ def _scalar(claim: Claim, keys: Sequence[Key]) -> Callable[["ndarray", "ndarray"
         against = [measure.against[key[3]] if measure.against else key[5] for key in keys]
         if len(set(against)) < 2:
             raise InputError(f"claim {claim.id}: a rank correlation needs two different points")
-        return lambda a, b: rank_correlation(a, against)
+        return lambda a: rank_correlation(a, against)
     if measure.function == "ratio":
         return lambda a, b: _log_mean(claim, a) - _log_mean(claim, b)
     if measure.function == "spread_difference":
@@ -222,7 +216,11 @@ def _log_mean(claim: Claim, values: "ndarray") -> "ndarray":
 
 
 def _item_arrays(
-    claim: Claim, keys: tuple, sides: list["ndarray"], seeds: list[int], folder: str | Path | None
+    claim: Claim,
+    keys: list[list[Key]],
+    sides: list["ndarray"],
+    seeds: list[int],
+    folder: str | Path | None,
 ) -> list["ndarray"]:
     """Return the item values of both sides, S x P x I, checked against the runs they explain."""
     import numpy as np

@@ -43,7 +43,9 @@ def paper_digest(paper: str, root: Path = ROOT) -> dict[str, str]:
     from steps.shared.runtime import fingerprint, sha256_file
 
     package = root / "steps" / paper
-    code = [code_digest(f"steps.{paper}.{file.stem}", root) for file in sorted(package.glob("*.py"))]
+    code = [
+        code_digest(f"steps.{paper}.{file.stem}", root) for file in sorted(package.glob("*.py"))
+    ]
     data = [sha256_file(file) for file in sorted(package.glob("*.yaml"))]
     block = read_yaml(root / "params.yaml")["papers"][paper]
     return {

@@ -81,7 +81,7 @@ def resolve(
 
 
 def validate(config: Mapping[str, Any]) -> None:
-    """Check every paper's block before anything runs; one line (file, key, value, rule) an error."""
+    """Check every paper's block; an error is one line: file, key, value, rule."""
     problems = []
     papers = config.get("papers")
     if not isinstance(papers, Mapping) or not papers:
@@ -90,7 +90,7 @@ def validate(config: Mapping[str, Any]) -> None:
         problems += _block_problems(str(paper), block)
     if problems:
         scale = str(config.get("scale"))
-        lines = [f"{_origin(scale, key)}: {key} = {value!r}: {rule}" for key, value, rule in problems]
+        lines = [f"{_origin(scale, key)}: {key} = {item!r}: {rule}" for key, item, rule in problems]
         raise InputError("\n".join(lines))
 
 
@@ -193,12 +193,12 @@ def _origin(scale: str, key: str) -> Path:
 
 
 def step_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the flags every step has: --config, --scale, --row and --seed."""
+    """Return a parser with the flags of every step: --config, --scale, --row, --seed."""
     parser = argparse.ArgumentParser(
-        description=(description or "").strip(), formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--config", required=True, help="JSON text, or FILE:dotted.key (params.yaml:papers.wsm.merge)"
+        "--config", required=True, help="JSON text, or params.yaml:papers.<paper>.<phase>"
     )
     parser.add_argument("--scale", default="mini", help="mini (default), smoke or paper")
     parser.add_argument("--row", help="the row (method variant) to train")
@@ -207,7 +207,7 @@ def step_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def read_config(args: argparse.Namespace, model: type[Model]) -> Model:
-    """Return the step's validated configuration from its `--config`, `--scale` and `--row` flags."""
+    """Return the validated configuration that the step's flags name."""
     text: str = args.config
     if text.lstrip().startswith("{"):
         try:

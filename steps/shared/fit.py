@@ -8,41 +8,17 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Literal
 
 import torch
 from accelerate import Accelerator
-from pydantic import Field, model_validator
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from steps.shared.config import StepConfig
+from steps.shared.fit_config import FitConfig
 from steps.shared.runtime import InputError, atomic_path, log, progress
 
 Batch = tuple[Tensor, ...]
-
-
-class FitConfig(StepConfig):
-    """What every trained row declares about its optimization (AdamW)."""
-
-    learning_rate: float = Field(gt=0, le=1, description="peak learning rate")
-    beta1: float = Field(ge=0, lt=1)
-    beta2: float = Field(ge=0, lt=1)
-    weight_decay: float = Field(ge=0, lt=1, description="decoupled; matrices only")
-    clip_norm: float = Field(gt=0, description="largest global gradient norm")
-    batch_size: int = Field(ge=1, description="sequences per update, over all processes")
-    micro_batch: int = Field(ge=1, description="sequences per forward pass of one process")
-    precision: Literal["no", "bf16"]
-    log_every: int = Field(ge=1, description="updates per line of history.csv")
-    checkpoint_every: int = Field(ge=1, description="updates; what an interruption can lose")
-
-    @model_validator(mode="after")
-    def _checkpoint_on_a_history_line(self) -> "FitConfig":
-        # so that the running mean of the training loss need not be part of a checkpoint
-        if self.checkpoint_every % self.log_every:
-            raise ValueError(f"checkpoint_every must be a multiple of log_every = {self.log_every}")
-        return self
 
 
 class Fit:
@@ -169,7 +145,7 @@ class Fit:
         try:
             with safe_open(path, framework="pt") as file:
                 note = json.loads(file.metadata()["fit"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (OSError, KeyError, TypeError, SafetensorError) as error:
             raise InputError(f"{path}: not a training state written by fit ({error})") from None
         with torch.no_grad():

@@ -4,6 +4,7 @@ Imports neither torch nor pandas, so that a step's `--help` and the workflow sta
 """
 
 import csv
+import fcntl
 import hashlib
 import io
 import json
@@ -136,21 +137,48 @@ def read_csv(path: str | Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def state_dir(root: str | Path, key: dict[str, Any]) -> Path:
-    """Return (and create) the checkpoint folder of one training job.
+def job_key(
+    module: str, args: Any, *, paper: str, row: str, config: Any, inputs: Sequence[Path]
+) -> dict[str, Any]:
+    """Return everything that decides the result of a training job.
 
-    `key` must hold everything that decides the result (scale, paper, row, seed, config, code
-    digest, input hashes, torch version, threads): a changed job finds a fresh folder, an
-    interrupted one finds its own.
+    `args` holds the step's flags (scale, seed, threads), `config` is its pydantic model. A changed
+    job finds a fresh state folder, an interrupted one finds its own.
     """
-    label = "-".join(str(key[name]) for name in ("paper", "row", "seed") if name in key)
+    from importlib.metadata import version
+
+    from steps.shared.codedigest import code_digest
+
+    return {
+        "paper": paper,
+        "row": row,
+        "seed": args.seed,
+        "scale": args.scale,
+        "threads": args.threads,
+        "config": config.model_dump(),
+        "code": code_digest(module),
+        "inputs": [sha256_file(path) for path in inputs],
+        "torch": version("torch"),
+    }
+
+
+@contextmanager
+def training_state(root: str | Path, key: dict[str, Any]) -> Iterator[Path]:
+    """Hold the state folder of one training job; it is removed when the job has succeeded.
+
+    Two processes on one job would spoil each other's checkpoints: the second is refused.
+    """
+    label = "-".join(str(key[name]) for name in ("paper", "row", "seed"))
     folder = Path(root) / f"{label}-{fingerprint(key)}"
     folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def remove_state(folder: str | Path) -> None:
-    """Remove a state folder after the job's outputs are in place."""
+    with open(folder / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{folder}: another process is training this job; wait for it or stop it"
+            ) from None
+        yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -160,7 +188,7 @@ def log(message: str) -> None:
 
 
 def progress(items: Iterable[Any], *, total: int, label: str, start: int = 0) -> Iterator[Any]:
-    """Yield `items`, showing how far they are: a bar on a terminal, a line now and then in a log."""
+    """Yield `items`, showing how far they are: a bar on a terminal, else a line now and then."""
     if sys.stderr.isatty():
         from tqdm import tqdm
 

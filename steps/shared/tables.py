@@ -1,95 +1,31 @@
-"""The result tables of a paper: from `tables.yaml` and `runs.csv` to table.csv, Markdown and HTML.
+"""The result tables of a paper: from `tables.yaml` and `runs.csv` to table.csv and Markdown.
 
 The paper's own number stands in a column of its own with its setting named; it is never
 subtracted. A table with an `x_name` is a sweep: x runs across the columns.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BeforeValidator, Field, model_validator
-
-from steps.shared.claim_spec import Claim, Declared, read_declared
 from steps.shared.claims import collect, effect_text, key_text
 from steps.shared.intervals import t_interval
 from steps.shared.runtime import InputError, write_csv
+from steps.shared.table_spec import Column, Table, load_tables, undeclared
+
+__all__ = ["aggregate", "load_tables", "render_markdown", "undeclared", "write_table"]
 
 FIELDS = (
     *("table", "dataset", "split", "row", "metric", "unit", "better", "x_name", "x"),
     *("mean", "sd", "n", "ci_low", "ci_high", "paper", "paper_setting", "comparable"),
 )
+LEGEND = (
+    "Mean ± half of the 95 % t interval over seeds; ↑ higher is better, ↓ lower is better. "
+    "A claim compares within each seed first, so its interval can be far narrower than the cells'."
+)
+ELSEWHERE = "Claims about other tables of the paper"
 Row = dict[str, Any]
-
-
-def _yes_no(value: Any) -> Any:
-    """Undo YAML, which reads a bare yes or no as a truth value."""
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
-
-
-class Column(Declared):
-    """One measured quantity; `paper` gives the paper's number by row, in a sweep by row and x."""
-
-    label: str
-    dataset: str
-    split: str
-    metric: str
-    unit: str
-    better: Literal["higher", "lower"]
-    digits: int = Field(ge=0, le=9)
-    paper: dict[str, float | dict[float, float]] = {}
-    paper_setting: str = ""
-    comparable: Annotated[Literal["yes", "no"], BeforeValidator(_yes_no)] = "no"
-
-    @model_validator(mode="after")
-    def _setting(self) -> "Column":
-        if self.paper and not self.paper_setting:
-            raise ValueError("the paper's numbers need their paper_setting")
-        return self
-
-
-class Table(Declared):
-    """One table: its rows in order (name in runs.csv -> label) and its columns."""
-
-    id: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
-    title: str
-    row_title: str
-    x_name: str = ""
-    rows: dict[str, str] = Field(min_length=1)
-    columns: list[Column] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _known(self) -> "Table":
-        for column in self.columns:
-            if unknown := set(column.paper) - set(self.rows):
-                raise ValueError(f"paper numbers for undeclared rows {sorted(unknown)}")
-            if any(isinstance(v, dict) != bool(self.x_name) for v in column.paper.values()):
-                raise ValueError("paper numbers go by row, and by x exactly where x_name is set")
-        names = [(c.dataset, c.split, c.metric) for c in self.columns]
-        if len(set(names)) < len(names):
-            raise ValueError("two columns have the same dataset, split and metric")
-        return self
-
-
-def load_tables(path: str | Path) -> list[Table]:
-    """Read a paper's `tables.yaml`."""
-    return read_declared(path, Table)
-
-
-def undeclared(claims: Iterable[Claim], tables: Sequence[Table]) -> list[str]:
-    """Return what claims read and no table declares, one line each: a guard against typos."""
-    known = {
-        (table.id, column.dataset, column.split, column.metric, row)
-        for table in tables
-        for column in table.columns
-        for row in table.rows
-    }
-    lines = []
-    for claim in claims:
-        for key in claim.reads():
-            if key not in known:
-                lines.append(f"claim {claim.id} reads {'/'.join(key)}, which no table declares")
-    return lines
 
 
 def aggregate(runs: Iterable[Mapping[str, Any]], spec: Sequence[Table]) -> list[Row]:
@@ -146,13 +82,14 @@ def write_table(path: str | Path, rows: Iterable[Row]) -> None:
     write_csv(path, FIELDS, rows)
 
 
+@dataclass
 class Grid:
-    """A table laid out for the eye: a header and lines of (text, is it the paper's)."""
+    """A table laid out for the eye; each cell is (text, whether it is the paper's)."""
 
-    def __init__(self, caption: str, header: list[tuple[str, bool]], notes: list[str]) -> None:
-        """Start an empty grid; `notes` name the settings of the paper's numbers."""
-        self.caption, self.header, self.notes = caption, header, notes
-        self.lines: list[list[tuple[str, bool]]] = []
+    caption: str
+    header: list[tuple[str, bool]]
+    notes: list[str]
+    lines: list[list[tuple[str, bool]]] = field(default_factory=list)
 
 
 def layout(rows: Sequence[Row], table: Table) -> Iterator[Grid]:
@@ -166,17 +103,20 @@ def layout(rows: Sequence[Row], table: Table) -> Iterator[Grid]:
             yield _sweep(table, column, by)
         return
     header = [(table.row_title, False)]
+    grid = Grid("", header, [_setting(column) for column in table.columns if column.paper])
+    grid.lines = [[(label, False)] for label in table.rows.values()]
     for column in table.columns:
-        header.append((_heading(column), False))
-        header += [(f"paper: {column.label}", True)] if column.paper else []
-    grid = Grid("", header, list(dict.fromkeys(_setting(c) for c in table.columns if c.paper)))
-    for name, label in table.rows.items():
-        line = [(label, False)]
-        for column in table.columns:
-            cell = by.get((column.dataset, column.split, column.metric, name, None))
-            line.append((_mean_text(cell, column), False))
-            line += [(_paper_text(cell, column), True)] if column.paper else []
-        grid.lines.append(line)
+        start = (column.dataset, column.split, column.metric)
+        cells = [by.get((*start, name, None)) for name in table.rows]
+        if any(_count(cell) for cell in cells):
+            header.append((_heading(column), False))
+            for line, cell in zip(grid.lines, cells, strict=True):
+                line.append((_mean_text(cell, column), False))
+        if column.paper:
+            header.append((f"paper: {_heading(column)}", True))
+            for line, cell in zip(grid.lines, cells, strict=True):
+                line.append((_paper_text(cell), True))
+    grid.notes += _seeds_note(by.values())
     yield grid
 
 
@@ -187,13 +127,22 @@ def _sweep(table: Table, column: Column, by: Mapping[tuple, Row]) -> Grid:
     grid = Grid(_heading(column), header, [_setting(column)] if column.paper else [])
     for name, label in table.rows.items():
         cells = [by.get((*start, name, x)) for x in xs]
-        if any(cell and cell["n"] not in (0, "0") for cell in cells):
-            texts = [(_mean_text(cell, column), False) for cell in cells]
-            grid.lines.append([(label, False), *texts])
+        if any(_count(cell) for cell in cells):
+            grid.lines.append([(label, False), *((_mean_text(c, column), False) for c in cells)])
         if name in column.paper:
-            texts = [(_paper_text(cell, column), True) for cell in cells]
-            grid.lines.append([(f"paper: {label}", True), *texts])
+            paper = [(_paper_text(cell), True) for cell in cells]
+            grid.lines.append([(f"paper: {label}", True), *paper])
+    grid.notes += _seeds_note(row for key, row in by.items() if key[:3] == start)
     return grid
+
+
+def _count(cell: Mapping[str, Any] | None) -> int:
+    return int(cell["n"]) if cell else 0
+
+
+def _seeds_note(cells: Iterable[Row]) -> list[str]:
+    counts = sorted({_count(cell) for cell in cells} - {0})
+    return [f"Seeds: n = {' or '.join(map(str, counts))}."] if counts else []
 
 
 def _heading(column: Column) -> str:
@@ -215,10 +164,62 @@ def _mean_text(cell: Mapping[str, Any] | None, column: Column) -> str:
     if mean is None:
         return "–"
     low = _number(cell["ci_low"])
-    half = "" if low is None else f" ± {mean - low:.{column.digits}f}"
-    return f"{mean:.{column.digits}f}{half}"
+    half = "" if low is None else f" ± {_rounded(mean - low, column.digits)}"
+    return f"{_rounded(mean, column.digits)}{half}"
 
 
-def _paper_text(cell: Mapping[str, Any] | None, column: Column) -> str:
+def _rounded(value: float, digits: int) -> str:
+    """Return `value` with `digits` decimals, or two significant ones if those would all be 0."""
+    vanishes = 0 < abs(value) < 0.5 * 10.0**-digits
+    return f"{value:.2g}" if vanishes else f"{value:.{digits}f}"
+
+
+def _paper_text(cell: Mapping[str, Any] | None) -> str:
     number = _number(cell["paper"]) if cell else None
     return "–" if number is None else f"{number:g}"
+
+
+def render_markdown(rows: Sequence[Row], spec: Sequence[Table], claims: Sequence[Row]) -> str:
+    """Return table.md: every table, under it the claims it tests with effect and verdict.
+
+    `rows`: of table.csv, fresh or read back; `claims`: of claims.json.
+    """
+    parts = []
+    for table in spec:
+        parts.append(f"## {table.title}")
+        for grid in layout(rows, table):
+            parts += [f"**{grid.caption}**"] if grid.caption else []
+            lines = [[text for text, _ in line] for line in (grid.header, *grid.lines)]
+            lines.insert(1, ["---", *["---:"] * (len(grid.header) - 1)])
+            parts.append("\n".join(f"| {' | '.join(map(_piped, line))} |" for line in lines))
+            parts += [" ".join(grid.notes)] if grid.notes else []
+        listed = [_claim_line(claim) for claim in claims if claim["table"] == table.id]
+        parts += ["\n".join(listed)] if listed else []
+    if others := claims_elsewhere(spec, claims):
+        parts += [f"## {ELSEWHERE}", "\n".join(map(_claim_line, others))]
+    return "\n\n".join([*parts, LEGEND]) + "\n"
+
+
+def claims_elsewhere(spec: Sequence[Table], claims: Sequence[Row]) -> list[Row]:
+    """Return the claims about tables of the paper that `spec` does not have."""
+    shown = {table.id for table in spec}
+    return [claim for claim in claims if claim["table"] not in shown]
+
+
+def _piped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _claim_line(claim: Row) -> str:
+    details = [paper_effect_text(claim), effect_text(claim) and f"ours: {effect_text(claim)}"]
+    details.append(claim["note"])
+    tail = "; ".join(detail for detail in details if detail)
+    return f"- **{claim['verdict']}**: {claim['statement']}{f' ({tail})' if tail else ''}"
+
+
+def paper_effect_text(claim: Row) -> str:
+    """Return 'paper: ...' of a row of claims.json, or '' where the paper gives no number."""
+    effect = claim["paper_effect"]
+    if effect is None:
+        return ""
+    return f"paper: {effect}" if isinstance(effect, str) else f"paper: {effect:g}"

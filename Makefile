@@ -1,0 +1,58 @@
+# Each target is a command that could be typed; set VENV and RETABLE_CACHE to share them.
+PAPER ?=
+PYTHON ?= python3
+VENV ?= .venv
+LOCK := $(shell cat requirements.lock requirements-test.lock | sha256sum | cut -c1-12)
+READY := $(VENV)/.complete-$(LOCK)
+RUN := . $(VENV)/bin/activate &&
+JOBS := $(if $(PAPER),$(PAPER)_evaluate,all)
+
+.PHONY: tables test lint verify publish record report bench sync remote gc kernel-table clean
+
+tables: $(READY)
+	$(RUN) snakemake $(JOBS)
+	$(RUN) python -m steps.shared.ledger --print --claims results/mini/*/evaluate/claims.json
+	$(RUN) python -m steps.shared.publish verify $(if $(PAPER),--paper $(PAPER))
+
+test: $(READY) lint
+	$(RUN) python -m pytest
+
+lint: $(READY)
+	$(RUN) ruff check . && ruff format --check . && snakefmt --check Snakefile workflow
+	$(RUN) snakemake --lint
+
+verify: $(READY)
+	$(RUN) python -m steps.shared.publish verify $(if $(PAPER),--paper $(PAPER))
+
+publish: $(READY)
+	$(RUN) python -m steps.shared.publish publish $(if $(PAPER),--paper $(PAPER))
+
+record: $(READY)
+	$(RUN) snakemake all && dvc commit -f
+
+report: $(READY)
+	$(RUN) snakemake all --report report.html
+
+bench: $(READY)
+	$(RUN) for race in benchmarks/*.py; do python $$race || exit 1; done
+
+sync: $(READY)
+	$(RUN) python -m steps.shared.tracking sync
+
+remote: $(READY)
+	$(RUN) dvc remote add --local --force --default store $(abspath $(DIR))
+
+gc: $(READY)
+	$(RUN) rm -rf state && dvc gc --workspace --force
+
+kernel-table:
+	@echo "no kernels yet: the first one brings this table"
+
+clean:
+	rm -rf results state logs wandb assets report.html .snakemake
+
+$(READY): requirements.lock requirements-test.lock
+	$(PYTHON) -c "import sys; sys.exit(0 if sys.version_info[:2] == (3, 11) else 'Python 3.11 is needed (PYTHON=python3.11): the lock resolves there')"
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet -r requirements.lock -r requirements-test.lock
+	touch $(READY)

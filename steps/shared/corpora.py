@@ -1,0 +1,187 @@
+"""Plain English corpora from two raw assets: GCIDE (Webster 1913) and WordNet 3.0.
+
+Entries are printable ASCII plus newline, each text once. GCIDE holds definitions copied from
+WordNet; those are left out, so that the two corpora share no text.
+"""
+
+import argparse
+import bisect
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from steps.shared.gcide import articles, fold
+from steps.shared.runtime import InputError, atomic_path, log, run_step
+
+
+class Entry(NamedTuple):
+    """One dictionary article: `text` is "headword: definition", further senses on lines below."""
+
+    headword: str
+    text: str
+
+
+class Synset(NamedTuple):
+    """One WordNet synset; `hypernyms` are offsets of the '@' pointers, in the same file.
+
+    `pos` is n, v, a, s (an adjective close to another one) or r (adverb).
+    """
+
+    offset: int
+    pos: str
+    lemmas: tuple[str, ...]
+    gloss: str
+    hypernyms: tuple[int, ...]
+
+
+class SynsetEntry(NamedTuple):
+    """One synset as text, "headword: gloss"; the first lemma stands for it and its hypernyms."""
+
+    headword: str
+    text: str
+    pos: str
+    gloss: str
+    hypernyms: tuple[str, ...]
+
+
+def normalised(text: str) -> str:
+    """Return the form in which two texts count as the same: lower case letters and digits only."""
+    return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+def gcide_entries(path: str | Path, *, known: Iterable[str] = ()) -> Iterator[Entry]:
+    """Yield the articles of a dictd GCIDE file (gzip), each definition once.
+
+    `known` holds normalised texts to leave out, such as the `glosses` of WordNet.
+    """
+    seen = set(known)
+    for headword, definitions in articles(path):
+        fresh = [text for text in definitions if _first_time(text, seen)]
+        if fresh:
+            yield Entry(headword, f"{headword}: " + "\n".join(fresh))
+
+
+def _first_time(text: str, seen: set[str]) -> bool:
+    key = normalised(text)
+    if key in seen:
+        return False
+    seen.add(key)
+    return True
+
+
+def synsets(paths: Iterable[str | Path]) -> Iterator[Synset]:
+    """Yield every synset of WordNet `data.*` files, in file order."""
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            for line in file:
+                if not line.startswith(" "):
+                    yield _synset(line)
+
+
+def _synset(line: str) -> Synset:
+    data, _, gloss = line.partition("|")
+    fields = data.split()
+    end = 4 + 2 * int(fields[3], 16)
+    lemmas = (re.sub(r"\((?:a|p|ip)\)$", "", word) for word in fields[4:end:2])
+    pointers = range(end + 1, end + 1 + 4 * int(fields[end]), 4)
+    return Synset(
+        offset=int(fields[0]),
+        pos=fields[2],
+        lemmas=tuple(fold(word.replace("_", " ")) for word in lemmas),
+        gloss=fold(" ".join(gloss.replace("`", "'").split())),
+        hypernyms=tuple(int(fields[at + 1]) for at in pointers if fields[at] == "@"),
+    )
+
+
+def wordnet_entries(paths: Iterable[str | Path]) -> Iterator[SynsetEntry]:
+    """Yield each synset of WordNet `data.*` files as text, each gloss once."""
+    everything = list(synsets(paths))
+    # only nouns and verbs have hypernyms, so s and a need not share a key
+    names = {(synset.pos, synset.offset): synset.lemmas[0] for synset in everything}
+    seen: set[str] = set()
+    for synset in everything:
+        if _first_time(synset.gloss, seen):
+            name = synset.lemmas[0]
+            kinds = tuple(names[synset.pos, offset] for offset in synset.hypernyms)
+            yield SynsetEntry(name, f"{name}: {synset.gloss}", synset.pos, synset.gloss, kinds)
+
+
+def glosses(paths: Iterable[str | Path]) -> set[str]:
+    """Return the normalised WordNet glosses, whole and without their quoted examples."""
+    texts = [synset.gloss for synset in synsets(paths)]
+    return {normalised(part) for text in texts for part in (text, text.partition('; "')[0])}
+
+
+def split_of(key: str, fractions: dict[str, float]) -> str:
+    """Return the split of a headword: by a hash of it alone, upper and lower case being equal.
+
+    Entries may so come and go without moving the others, and two corpora agree on a word.
+    `fractions` must be positive and sum to 1.
+    """
+    if any(share <= 0 for share in fractions.values()) or abs(sum(fractions.values()) - 1) > 1e-9:
+        raise InputError(f"fractions {fractions}: each must be above 0 and their sum 1")
+    digest = hashlib.sha256(key.strip().casefold().encode()).digest()
+    point = int.from_bytes(digest[:8], "big") / 2**64
+    *bounds, _ = itertools.accumulate(fractions.values())
+    return list(fractions)[bisect.bisect(bounds, point)]
+
+
+def split_by_entry(
+    keys: Sequence[str], *, fractions: dict[str, float], salt: str
+) -> dict[str, list[int]]:
+    """Return split -> indices into `keys` (headwords); another `salt` draws another split."""
+    result: dict[str, list[int]] = {name: [] for name in fractions}
+    for index, key in enumerate(keys):
+        result[split_of(f"{salt}\n{key.strip()}", fractions)].append(index)
+    return result
+
+
+def read_corpus(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a file made by this module; a broken one is an `InputError`."""
+    try:
+        with open(path, encoding="ascii") as file:
+            for line in file:
+                yield json.loads(line)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not a corpus of JSON lines ({error})") from None
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write a corpus as JSON lines, one entry a line (fields of Entry or SynsetEntry)."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("corpus", choices=("gcide", "wordnet"))
+    parser.add_argument("--input", nargs="+", required=True, type=Path)
+    parser.add_argument("--exclude", nargs="+", default=[], type=Path, help="WordNet data files")
+    parser.add_argument("--out", required=True, type=Path)
+    args = parser.parse_args(argv)
+    for path in [*args.input, *args.exclude]:
+        if not path.is_file():
+            raise InputError(f"{path}: no such file; give the unpacked members of the asset")
+    entries: Iterable[Entry | SynsetEntry]
+    if args.corpus == "wordnet":
+        entries = wordnet_entries(args.input)
+    else:
+        known = glosses(args.exclude)
+        entries = (entry for path in args.input for entry in gcide_entries(path, known=known))
+    with atomic_path(args.out) as temporary:
+        count = _write(temporary, entries)
+        if not count:
+            raise InputError(f"{args.input[0]}: no {args.corpus} entries found in it")
+    log(f"{args.corpus}: {count} entries in {args.out.name}")
+
+
+def _write(path: Path, entries: Iterable[Entry | SynsetEntry]) -> int:
+    count = 0
+    with open(path, "w", encoding="ascii", newline="\n") as file:
+        for entry in entries:
+            file.write(json.dumps(entry._asdict()) + "\n")
+            count += 1
+    return count
+
+
+if __name__ == "__main__":
+    run_step(main)

@@ -1,0 +1,86 @@
+"""Everything measured of one model: the corpora, the two tasks, and the continuation."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from steps.shared.runtime import read_json
+from steps.wsm.config import Evaluate
+from steps.wsm.continuation import continue_training
+from steps.wsm.data import open_tokens, sequential_batches
+from steps.wsm.measure import answer_batches, bits_per_byte, choose
+from steps.wsm.model import load, token_statistics
+
+Measured = tuple[dict[str, Any], list[int]]
+
+
+class Bench:
+    """The test data of one configuration, loaded once, and what is measured on it."""
+
+    def __init__(self, config: Evaluate, prepared: Path, context: int) -> None:
+        """Read prepare's outputs; sequences are cut at `context` tokens."""
+        self.config, self.context = config, context
+        self.bytes, self.corpora = {}, {}
+        manifest = read_json(prepared / "manifest.json")
+        for name in ("anneal", "general"):
+            tokens = open_tokens(prepared / f"{name}_test.npy", context)
+            self.corpora[name] = sequential_batches(
+                tokens, batch=config.batch_size, context=context
+            )
+            facts = manifest[name]["test"]
+            self.bytes[name] = facts["bytes"] / facts["tokens"]
+        self.choices = read_json(prepared / "choices.json")
+        self.questions = {
+            split: read_json(prepared / f"questions_{split}.json") for split in ("train", "test")
+        }
+
+    def measure(self, row: str, folder: Path, seed: int) -> Iterator[Measured]:
+        """Yield (run, outcome per test item or none) of the model in `folder`."""
+        model = load(folder)
+        for table, prefix in (("duration", "duration"), ("count", "count")):
+            if row.startswith(prefix):
+                run = {"table": table, "row": "wsm_mean", "x": int(row.removeprefix(prefix))}
+                yield self._bits(model, "anneal") | run | {"seed": seed}, []
+                choice, _ = self._choice(model, "choices", self.choices)
+                yield choice | run | {"seed": seed}, []
+                return
+        for run, outcomes in self._main(model):
+            yield {"table": "main", "row": row, "x": ""} | run | {"seed": seed}, outcomes
+        if row in self.config.continuation.rows:
+            continue_training(model, self.questions["train"], self.config.continuation, seed)
+            place = {"table": "continuation", "row": row, "x": "", "seed": seed}
+            for run, outcomes in self._after(model):
+                yield place | run, outcomes
+
+    def _main(self, model: nn.Module) -> Iterator[Measured]:
+        for dataset in self.corpora:
+            yield self._bits(model, dataset), []
+        accuracy = token_statistics(model, self.corpora["anneal"])["accuracy"]
+        yield _run("anneal", "next_token_accuracy", 100 * accuracy), []
+        yield self._choice(model, "choices", self.choices)
+
+    def _after(self, model: nn.Module) -> Iterator[Measured]:
+        batches = answer_batches(
+            self.questions["test"], batch=self.config.batch_size, context=self.context
+        )
+        nats = token_statistics(model, batches)
+        bits = bits_per_byte(nats["nats"], bytes_per_token=self.bytes["anneal"])
+        yield _run("questions", "bits_per_byte", bits), []
+        yield self._choice(model, "questions", self.questions["test"])
+        yield self._bits(model, "anneal"), []
+
+    def _bits(self, model: nn.Module, dataset: str) -> dict[str, Any]:
+        nats = token_statistics(model, self.corpora[dataset])["nats"]
+        bits = bits_per_byte(nats, bytes_per_token=self.bytes[dataset])
+        return _run(dataset, "bits_per_byte", bits)
+
+    def _choice(self, model: nn.Module, dataset: str, items: list[dict]) -> Measured:
+        hits = choose(model, items, batch=self.config.batch_size, context=self.context)
+        percent = 100 * sum(hits) / len(hits)
+        return _run(dataset, "choice_accuracy", percent), [100 * hit for hit in hits]
+
+
+def _run(dataset: str, metric: str, value: float) -> dict[str, Any]:
+    return {"dataset": dataset, "split": "test", "metric": metric, "value": value}

@@ -1,0 +1,51 @@
+"""Measure every model of one seed on the test splits: runs of all four tables."""
+
+from pathlib import Path
+
+from steps.shared.config import read_config, step_parser
+from steps.shared.runtime import deterministic, progress, read_json, run_step, write_csv
+from steps.wsm.config import Evaluate
+
+RUN = ["table", "dataset", "split", "row", "metric", "seed", "x", "value"]
+ITEM = ["table", "dataset", "split", "row", "metric", "seed", "item", "value"]
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write seed<seed>.csv (runs) and seed<seed>_items.csv (one line a test item)."""
+    parser = step_parser(__doc__)
+    parser.add_argument("--selection", type=Path, required=True, help="selection.json of merge")
+    parser.add_argument("--prepared", type=Path, required=True, help="folder of prepare's outputs")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args(argv)
+    config = read_config(args, Evaluate)
+    from steps.wsm.bench import Bench
+    from steps.wsm.model import context_of, load
+
+    deterministic(args.threads)
+    selection = read_json(args.selection)
+    folders = {row: args.selection.parent / entry["folder"] for row, entry in selection.items()}
+    runs, items = _identities(selection, args.seed), []
+    context = context_of(load(next(iter(folders.values()))))
+    bench = Bench(config, args.prepared, context)
+    for row, folder in progress(folders.items(), total=len(folders), label="wsm evaluate"):
+        for run, outcomes in bench.measure(row, folder, args.seed):
+            runs.append(run)
+            keys = {key: run[key] for key in ITEM if key in run}
+            items += [{**keys, "item": i, "value": value} for i, value in enumerate(outcomes)]
+    write_csv(args.out / f"seed{args.seed}.csv", RUN, runs)
+    write_csv(args.out / f"seed{args.seed}_items.csv", ITEM, items)
+
+
+def _identities(selection: dict[str, dict], seed: int) -> list[dict]:
+    """Return the errors of the merge identity that merge measured on the real checkpoints."""
+    run = {"table": "main", "dataset": "checkpoints", "split": "all", "metric": "identity_error"}
+    return [
+        run | {"row": row, "seed": seed, "x": "", "value": entry["identity_error"]}
+        for row, entry in selection.items()
+        if "identity_error" in entry and not row.startswith(("duration", "count"))
+    ]
+
+
+if __name__ == "__main__":
+    run_step(main)

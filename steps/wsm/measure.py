@@ -1,0 +1,56 @@
+"""What is measured of a language model beside its loss: bits per byte, multiple choice."""
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from steps.wsm.data import Batch, padded
+from steps.wsm.model import logits
+
+
+def bits_per_byte(nats_per_token: float, *, bytes_per_token: float) -> float:
+    """Convert a loss in nats per token to bits per byte of the text that the tokens encode."""
+    return nats_per_token / bytes_per_token / math.log(2)
+
+
+def answer_batches(items: list[dict[str, Any]], *, batch: int, context: int) -> list[Batch]:
+    """Return batches whose targets are the true options of `items`, given their prompts."""
+    pairs = [
+        (item["prompt"] + item["options"][item["answer"]], len(item["prompt"])) for item in items
+    ]
+    return [padded(pairs[begin : begin + batch], context) for begin in range(0, len(pairs), batch)]
+
+
+@torch.no_grad()
+def choose(model: nn.Module, items: list[dict[str, Any]], *, batch: int, context: int) -> list[int]:
+    """Return, per item, 1 if the true option has the highest mean log-likelihood per token, else 0.
+
+    An item is {prompt: tokens, options: [tokens, ...], answer: index}.
+    """
+    model.eval()
+    pairs = [
+        (item["prompt"] + option, len(item["prompt"]))
+        for item in items
+        for option in item["options"]
+    ]
+    scores: list[float] = [0.0] * len(pairs)
+    # alike in length, so that a batch holds little padding
+    order = sorted(range(len(pairs)), key=lambda index: len(pairs[index][0]))
+    for begin in range(0, len(order), batch):
+        chosen = order[begin : begin + batch]
+        ids_BT, targets_BT = padded([pairs[index] for index in chosen], context)
+        losses = F.cross_entropy(
+            logits(model, ids_BT).float().transpose(1, 2),
+            targets_BT,
+            reduction="none",
+            ignore_index=-100,
+        )
+        means = losses.sum(1) / (targets_BT >= 0).sum(1)
+        for index, mean in zip(chosen, means.tolist(), strict=True):
+            scores[index] = -mean
+    width = len(items[0]["options"])
+    picks = torch.tensor(scores).view(len(items), width).argmax(1).tolist()
+    return [int(pick == item["answer"]) for pick, item in zip(picks, items, strict=True)]

@@ -1,0 +1,152 @@
+"""Train the trunk (constant rate, general corpus) or a branch of it (annealing corpus).
+
+Without --trunk the job trains the trunk and writes its training state; with it the job resumes that
+state, optimizer included, and anneals: at the constant rate, or along a decay curve. Every branch
+of a seed sees the same batches.
+"""
+
+import shutil
+from pathlib import Path
+
+from steps.shared.config import read_config, step_parser
+from steps.shared.runtime import (
+    InputError,
+    deterministic,
+    job_key,
+    run_step,
+    training_state,
+    write_csv,
+)
+from steps.wsm.config import Train, Trunk
+from steps.wsm.plan import checkpoint_name, saved_updates
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run one training job; see the module's docstring."""
+    parser = step_parser(__doc__)
+    parser.add_argument("--tokens", type=Path, required=True, help="training tokens (.npy)")
+    parser.add_argument("--validation", type=Path, required=True, help="validation tokens (.npy)")
+    parser.add_argument("--manifest", type=Path, required=True, help="manifest.json of prepare")
+    parser.add_argument("--trunk", type=Path, help="training state that a branch resumes")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
+    parser.add_argument("--state", type=Path, default=Path("state"), help="checkpoint folder")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", choices=["cpu", "auto"], default="cpu")
+    args = parser.parse_args(argv)
+    config = read_config(args, Train if args.trunk else Trunk)
+    row = args.row or "trunk"
+    inputs = [args.tokens, args.validation, args.manifest, *([args.trunk] if args.trunk else [])]
+    key = job_key("steps.wsm.train", args, paper="wsm", row=row, config=config, inputs=inputs)
+    deterministic(args.threads)
+    with training_state(args.state, key) as state:
+        history = _train(args, config, row, state)
+        _mirror(args, config, row, history)
+
+
+def _train(args, config: Trunk, row: str, state: Path) -> list[dict[str, float]]:
+    from steps.shared.fit import Fit
+    from steps.shared.runtime import read_json
+    from steps.shared.tracking import open_run
+    from steps.wsm import model as models
+    from steps.wsm.data import open_tokens, random_batches, sequential_batches
+
+    vocabulary = read_json(args.manifest)["vocabulary"]
+    first, last = 1, config.stable_steps
+    if args.trunk:
+        first, last = last + 1, last + config.anneal_steps
+    fit = Fit(
+        models.build(config, vocabulary, args.seed),
+        config,
+        batch=random_batches(
+            open_tokens(args.tokens, config.context),
+            purpose="anneal-data" if args.trunk else "data",
+            seed=args.seed,
+            first=first,
+            last=last,
+            batch=config.batch_size,
+            context=config.context,
+        ),
+        loss=models.next_token_loss,
+        rate=rate(config),
+        state=state,
+        cpu=args.device == "cpu",
+    )
+    if args.trunk:
+        fit.start_from(args.trunk)
+        if fit.update != config.stable_steps:
+            raise InputError(
+                f"{args.trunk}: ends at update {fit.update}, not at {config.stable_steps}"
+            )
+    fit.resume()
+    kept = saved_updates(config.model_dump()) if args.trunk else []
+    held_out = sequential_batches(
+        open_tokens(args.validation, config.context), batch=64, context=config.context
+    )
+    with open_run(**_identity(args, config, row)) as live:
+        history = fit.run(
+            last,
+            label=f"wsm {row} seed {args.seed}",
+            save=lambda update, model: models.save(state / checkpoint_name(update), model),
+            save_at=frozenset(kept),
+            validate=lambda model: {
+                "validation_loss": models.token_statistics(model, held_out)["nats"]
+            },
+            on_log=live.log,
+        )
+    if args.trunk:
+        _move_checkpoints(state, args.out, kept)
+    else:
+        fit.save_state(args.out / "state.safetensors")
+    write_csv(args.out / "history.csv", list(history[0]), history)
+    return history
+
+
+def rate(config: Trunk):
+    """Return update -> multiplier of the peak rate: linear warm-up, constant, then the decay.
+
+    The decay runs over the annealing updates on the grid of the merge map, so that the paper's
+    Theorem 3.1 pairs the two: update stable + i has f(i / (anneal + 1)).
+    """
+    from steps.wsm.curves import parse_curve
+
+    decay = getattr(config, "decay", "constant")
+    curve = None if decay == "constant" else parse_curve(decay)
+
+    def multiplier(update: int) -> float:
+        if update <= config.stable_steps or curve is None:
+            return min(1.0, update / config.warmup_steps)
+        return float(curve((update - config.stable_steps) / (config.anneal_steps + 1)))
+
+    return multiplier
+
+
+def _move_checkpoints(state: Path, out: Path, updates: list[int]) -> None:
+    for update in updates:
+        target = out / checkpoint_name(update)
+        temporary = out / f".{target.name}.tmp"
+        for folder in (temporary, target):
+            shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(state / target.name, temporary)
+        temporary.rename(target)
+
+
+def _identity(args, config: Trunk, row: str) -> dict:
+    return {
+        "scale": args.scale,
+        "paper": "wsm",
+        "phase": "train",
+        "row": row,
+        "seed": args.seed,
+        "config": config.model_dump(),
+    }
+
+
+def _mirror(args, config: Trunk, row: str, history: list[dict[str, float]]) -> None:
+    from steps.shared.tracking import log_run
+
+    summary = {key: value for key, value in history[-1].items() if key != "step"}
+    log_run(**_identity(args, config, row), history=args.out / "history.csv", summary=summary)
+
+
+if __name__ == "__main__":
+    run_step(main)

@@ -1,0 +1,394 @@
+"""Claims: the statistics on simulated data, the verdicts at their boundaries, the YAML's rules."""
+
+import math
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from steps.shared.claims import collect, evaluate_claims, is_test_node, load_claims
+from steps.shared.intervals import item_half_width, rank_correlation, t_interval, verdict
+from steps.shared.runtime import InputError, write_csv
+
+BASE = {
+    "id": "gain",
+    "statement": "b is lower than a",
+    "kind": "direction",
+    "side": "below",
+    "delta": 0.1,
+    "unit": "nats",
+    "paper_effect": "+2 %",
+    "table": "main",
+    "measure": {
+        "function": "paired_difference",
+        "dataset": "d",
+        "split": "test",
+        "metric": "loss",
+        "a": "new",
+        "b": "old",
+    },
+}
+FIELDS = ("table", "dataset", "split", "row", "metric", "seed", "x", "value")
+
+
+def claims(tmp_path, **changes):
+    block = {**BASE, **changes}
+    if "measure" in changes:
+        block["measure"] = {**BASE["measure"], **changes["measure"]}
+        block["measure"] = {k: v for k, v in block["measure"].items() if v is not None}
+    path = tmp_path / "claims.yaml"
+    path.write_text(yaml.safe_dump([{k: v for k, v in block.items() if v is not None}]))
+    return load_claims(path)
+
+
+def run(row, seed, value, x="", **changes):
+    names = {"table": "main", "dataset": "d", "split": "test", "metric": "loss"}
+    return {**names, "row": row, "seed": str(seed), "x": x, "value": repr(float(value)), **changes}
+
+
+def runs(new, old):
+    pairs = enumerate(zip(new, old, strict=True))
+    return [
+        run(row, s, v) for s, pair in pairs for row, v in zip(("new", "old"), pair, strict=True)
+    ]
+
+
+def judge(tmp_path, data, folder=None, root=None, **changes):
+    options = {} if root is None else {"root": root}
+    (row,) = evaluate_claims(claims(tmp_path, **changes), data, folder=folder, **options)
+    return row
+
+
+# statistics on simulated data
+# ----------------------------
+
+
+@pytest.mark.parametrize("n", [5, 8])
+def test_the_interval_covers_the_truth_95_times_in_100(n):
+    """20,000 draws: four binomial standard errors are 0.62 %."""
+    values = np.random.default_rng(n).normal(1.0, 3.0, size=(n, 20_000))
+    _, _, low, high = t_interval(values)
+    covered = ((low <= 1.0) & (high >= 1.0)).mean()
+    assert abs(covered - 0.95) < 4 * math.sqrt(0.95 * 0.05 / 20_000)
+
+
+@pytest.mark.parametrize("side", ["above", "below"])
+@pytest.mark.parametrize("n", [5, 8])
+def test_under_the_null_at_most_25_in_1000_hold(n, side):
+    values = np.random.default_rng(10 + n).normal(0.0, 1.0, size=(n, 10_000))
+    _, _, low, high = t_interval(values)
+    pairs = zip(low, high, strict=True)
+    verdicts = [verdict(a, b, kind="direction", side=side, delta=0.1) for a, b in pairs]
+    rate = verdicts.count("holds") / len(verdicts)
+    assert rate <= 0.025 + 4 * math.sqrt(0.025 * 0.975 / 10_000)
+    assert rate > 0.015
+
+
+def test_five_seeds_see_two_sd_and_three_seeds_mostly_do_not():
+    """The power of the paired t test at an effect of 2 sd: 0.93 at n = 5, 0.43 at n = 3."""
+    rng = np.random.default_rng(3)
+    power = {}
+    for n in (3, 5):
+        _, _, low, _ = t_interval(rng.normal(2.0, 1.0, size=(n, 4000)))
+        power[n] = (low > 0).mean()
+    assert power[5] > 0.88
+    assert power[3] < 0.55
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=12))
+def test_interval_agrees_with_scipy(values):
+    values = np.round(values, 3)
+    mean, sd, low, high = t_interval(values)
+    if sd > 0:
+        expected = stats.t.interval(0.95, len(values) - 1, mean, sd / math.sqrt(len(values)))
+        np.testing.assert_allclose((low, high), expected, rtol=1e-9, atol=1e-9)
+
+
+@given(st.lists(st.integers(-5, 5), min_size=3, max_size=9), st.randoms())
+def test_rank_correlation_agrees_with_scipy_and_ties_carry_no_order(values, random):
+    against = list(range(len(values)))
+    random.shuffle(against)
+    ours = rank_correlation(values, against)
+    if len(set(values)) == 1:
+        assert ours == 0
+    else:
+        assert ours == pytest.approx(stats.spearmanr(values, against).statistic, abs=1e-12)
+
+
+def test_pairing_removes_what_seeds_share(tmp_path):
+    """A seed effect a hundred times the difference leaves the paired interval narrow."""
+    shared = np.array([10.0, -20.0, 35.0, 4.0, -8.0])
+    noise = np.array([0.01, -0.01, 0.0, 0.02, -0.02])
+    row = judge(tmp_path, runs(shared - 0.3 + noise, shared))
+    assert row["verdict"] == "holds"
+    assert row["ci_high"] - row["ci_low"] < 0.1
+    assert row["effect"] == pytest.approx(-0.3)
+
+
+# verdicts
+# --------
+
+finite = st.floats(-10, 10).filter(lambda v: abs(v) > 1e-6)
+
+
+@given(finite, finite, st.floats(0.01, 5), st.sampled_from(["direction", "size"]))
+def test_verdicts_mirror_and_never_contradict(a, b, delta, kind):
+    low, high = min(a, b), max(a, b)
+    above = verdict(low, high, kind=kind, side="above", delta=delta)
+    assert above == verdict(-high, -low, kind=kind, side="below", delta=delta)
+    below = verdict(low, high, kind=kind, side="below", delta=delta)
+    assert not above == below == "holds"
+    if low < 0 < high:
+        assert above != "holds"
+    if kind == "size" and above == "holds":
+        assert verdict(low, high, kind="direction", side="above", delta=delta) == "holds"
+    if verdict(low, high, kind="direction", side="above", delta=delta) == "holds":
+        assert verdict(low, high, kind="direction", side="at_least", delta=delta) == "holds"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "kind", "side", "expected"),
+    [
+        (0.01, 0.5, "direction", "above", "holds"),
+        (0.0, 0.5, "direction", "above", "inconclusive"),
+        (-0.05, 0.05, "direction", "above", "fails"),
+        (-0.1, 0.05, "direction", "above", "inconclusive"),
+        (-0.5, -0.01, "direction", "above", "fails"),
+        (-0.5, 0.5, "direction", "above", "inconclusive"),
+        (-0.09, 0.5, "direction", "at_least", "holds"),
+        (-0.1, 0.5, "direction", "at_least", "inconclusive"),
+        (-0.5, -0.2, "direction", "at_least", "fails"),
+        (-0.5, -0.05, "direction", "at_least", "fails"),
+        (-0.5, 0.09, "direction", "at_most", "holds"),
+        (-0.05, 0.05, "direction", "equal", "holds"),
+        (-0.05, 0.2, "direction", "equal", "inconclusive"),
+        (0.11, 0.2, "direction", "equal", "fails"),
+        (0.11, 0.2, "size", "above", "holds"),
+        (0.05, 0.2, "size", "above", "inconclusive"),
+        (0.01, 0.09, "size", "above", "fails"),
+        (-0.3, -0.11, "size", "below", "holds"),
+    ],
+)
+def test_verdict_table(low, high, kind, side, expected):
+    assert verdict(low, high, kind=kind, side=side, delta=0.1) == expected
+
+
+@given(st.floats(-5, 5), st.integers(2, 8), st.floats(-1e6, 1e6))
+@settings(max_examples=60)
+def test_no_variance_never_holds(tmp_path_factory, gap, n, level):
+    """The same difference in every seed, whatever rounding makes of it."""
+    old = level + np.arange(n) * 0.1
+    row = judge(tmp_path_factory.mktemp("c"), runs(old + gap, old))
+    assert (row["verdict"], row["interval"], row["ci_low"]) == ("inconclusive", "none", None)
+
+
+def test_one_seed_and_a_diverged_run_are_inconclusive(tmp_path):
+    assert judge(tmp_path, runs([1.0], [5.0]))["verdict"] == "inconclusive"
+    row = judge(tmp_path, runs([1.0, 1.1, math.nan], [5.0, 5.2, 5.1]))
+    assert (row["verdict"], row["effect"]) == ("inconclusive", None)
+    assert "finite" in row["note"]
+
+
+def test_a_difference_that_holds_but_hardly_matters_says_so(tmp_path):
+    row = judge(tmp_path, runs([0.99, 0.98, 0.992, 0.985, 0.99], [1.0] * 5))
+    assert row["verdict"] == "holds"
+    assert "smaller than the smallest difference" in row["note"]
+
+
+# measures
+# --------
+
+
+def test_ratio_is_geometric_and_its_delta_a_part(tmp_path):
+    measure = {"function": "ratio"}
+    data = runs([2.0, 8.0, 4.0, 4.0], [1.0, 2.0, 1.0, 2.0])
+    row = judge(tmp_path, data, measure=measure, side="above", kind="size", delta=0.5)
+    assert row["effect"] == pytest.approx((2 * 4 * 4 * 2) ** 0.25)
+    assert row["ci_low"] * row["ci_high"] == pytest.approx(row["effect"] ** 2)
+    near = judge(tmp_path, runs([1.45, 1.46], [1, 1]), measure=measure, side="equal", delta=0.5)
+    assert (near["verdict"], near["ci_high"] < 1.5) == ("inconclusive", False)
+    near = judge(tmp_path, runs([1.4599, 1.46], [1, 1]), measure=measure, side="equal", delta=0.5)
+    assert (near["verdict"], near["ci_high"] < 1.5) == ("holds", True)
+    far = judge(tmp_path, runs([1.5201, 1.52], [1, 1]), measure=measure, side="equal", delta=0.5)
+    assert far["verdict"] == "fails"
+    with pytest.raises(InputError, match="above 0"):
+        judge(tmp_path, runs([0.0, 1.0], [1.0, 1.0]), measure=measure)
+
+
+def test_spread_over_a_sweep_beats_spread_over_another(tmp_path):
+    rng = np.random.default_rng(0)
+    data = []
+    for seed in range(5):
+        for x, high, flat in ((1, 0.0, 1.00), (2, 0.4, 1.01), (4, 1.0, 1.02)):
+            noise = rng.normal(0, 0.02, 2)
+            data.append(run("duration", seed, high + noise[0], str(x)))
+            data.append(run("count", seed, flat + noise[1], str(x), table="other"))
+    b = {"rows": "count", "table": "other"}
+    measure = {"function": "spread_difference", "a": "duration", "b": b}
+    row = judge(tmp_path, data, measure=measure, side="above")
+    assert row["verdict"] == "holds"
+    assert row["effect"] == pytest.approx(0.95, abs=0.1)
+    measure |= {"function": "rank_correlation", "b": None}
+    assert judge(tmp_path, data, measure=measure, side="above")["effect"] == 1.0
+
+
+def test_lists_of_rows_and_chosen_x_are_averaged(tmp_path):
+    values = {("p", "1"): 1.0, ("q", "1"): 3.0, ("p", "2"): 10.0, ("q", "2"): 20.0}
+    data = [run(r, s, v + s / 100, x) for (r, x), v in values.items() for s in range(3)]
+    measure = {"a": ["p", "q"], "b": {"rows": "p", "x": 2}, "x": 1}
+    assert judge(tmp_path, data, measure=measure)["effect"] == pytest.approx(2.0 - 10.0)
+
+
+def test_order_of_rows_against_the_papers(tmp_path):
+    data = [run(r, s, v + 0.3 * s) for s in range(4) for r, v in (("p", 1), ("q", 2), ("r", 3))]
+    measure = {"function": "rank_correlation", "b": None, "a": ["p", "q", "r"]}
+    measure |= {"against": {"p": 62.7, "q": 63.0, "r": 61.0}}
+    assert judge(tmp_path, data, measure=measure)["effect"] == pytest.approx(-0.5)
+
+
+def test_missing_rows_are_not_tested_and_missing_runs_are_refused(tmp_path):
+    row = judge(tmp_path, [run("new", s, 1.0) for s in range(3)])
+    assert row["verdict"] == "not tested at this scale"
+    assert "main/d/test/old/loss" in row["note"]
+    with pytest.raises(InputError, match="a run is missing"):
+        judge(tmp_path, runs([1.0, 2.0], [1.0, 2.0])[:-1])
+    with pytest.raises(InputError, match="seed 0 appears twice"):
+        collect([run("new", 0, 1.0)] * 2)
+
+
+def test_not_tested_keeps_its_reason(tmp_path):
+    reason = {"not_tested": "needs a 16B model"}
+    row = judge(tmp_path, [], **reason)
+    assert (row["verdict"], row["note"]) == ("not tested at this scale", "needs a 16B model")
+    assert judge(tmp_path, runs([1, 2.1, 3], [2, 3, 4.2]), **reason)["n"] == 3
+
+
+# identities
+# ----------
+
+
+def identity(test):
+    measure = {"function": "max_error", "b": None, "a": "new"}
+    return {"kind": "identity", "side": None, "delta": 1e-9, "test": test, "measure": measure}
+
+
+def test_an_identity_holds_within_delta_and_with_its_test(tmp_path):
+    (tmp_path / "test_it.py").write_text("class TestA:\n    def test_b(self): ...\n")
+    good, bad = [run("new", 0, -1e-12), run("new", 1, 2e-12)], [run("new", 0, 1e-6)]
+    node = "test_it.py::TestA::test_b[x-1]"
+    row = judge(tmp_path, good, root=tmp_path, **identity(node))
+    assert (row["verdict"], row["effect"], row["n"]) == ("holds", 2e-12, 2)
+    assert judge(tmp_path, bad, root=tmp_path, **identity(node))["verdict"] == "fails"
+    row = judge(tmp_path, good, root=tmp_path, **identity("test_it.py::test_b"))
+    assert row["verdict"] == "inconclusive"
+    nan = [run("new", 0, math.nan)]
+    assert judge(tmp_path, nan, root=tmp_path, **identity(node))["verdict"] == "fails"
+    assert not is_test_node("absent.py::test_b", tmp_path)
+
+
+# items
+# -----
+
+
+def item_file(tmp_path, new_SI, old_SI):
+    rows = [
+        run(row, seed, value) | {"item": str(item)}
+        for row, values in (("new", new_SI), ("old", old_SI))
+        for seed, items in enumerate(values)
+        for item, value in enumerate(items)
+    ]
+    write_csv(tmp_path / "items.csv", (*FIELDS, "item"), rows)
+    return runs(np.mean(new_SI, axis=1), np.mean(old_SI, axis=1))
+
+
+def test_without_variance_over_seeds_the_items_decide(tmp_path):
+    rng = np.random.default_rng(1)
+    old = np.tile(rng.normal(0, 1, 60), (5, 1))
+    step = np.tile(rng.normal(-0.5, 0.3, 60), (5, 1))
+    data = item_file(tmp_path, old + step, old)
+    row = judge(tmp_path, data, folder=tmp_path, items="items.csv")
+    assert (row["verdict"], row["interval"]) == ("holds", "items")
+    half = stats.t.ppf(0.975, 59) * step[0].std(ddof=1) / math.sqrt(60)
+    assert (row["ci_high"] - row["ci_low"]) / 2 == pytest.approx(half, rel=0.1)
+    data = item_file(tmp_path, old + 0.0 * step - 0.5, old)
+    row = judge(tmp_path, data, folder=tmp_path, items="items.csv")
+    assert (row["verdict"], row["ci_low"]) == ("inconclusive", None)
+
+
+def test_the_wider_interval_counts(tmp_path):
+    """Items that scatter widely around a mean that seeds repeat closely."""
+    rng = np.random.default_rng(2)
+    old = rng.normal(0, 0.01, (5, 30))
+    new = rng.normal(-0.05, 0.01, (5, 30)) + rng.normal(0, 0.5, 30)
+    data = item_file(tmp_path, new, old)
+    alone, both = judge(tmp_path, data), judge(tmp_path, data, folder=tmp_path, items="items.csv")
+    assert both["interval"] == "seeds x items"
+    assert both["ci_high"] - both["ci_low"] > 5 * (alone["ci_high"] - alone["ci_low"])
+    assert both["effect"] == alone["effect"]
+    again = judge(tmp_path, data, folder=tmp_path, items="items.csv")
+    assert again == both
+
+
+def test_seeds_are_resampled_with_the_items():
+    """Item noise of 0.2 / sqrt(400) is a hundredth of the seeds' sd of 1: the seeds' t decides."""
+    rng = np.random.default_rng(4)
+    levels = rng.normal(0, 1, 6)
+    new = levels[:, None, None] + rng.normal(0, 0.2, (6, 1, 400))
+    sides = [new, np.zeros_like(new)]
+
+    def half(seeds_vary):
+        mean = lambda a, b: a.mean(-1) - b.mean(-1)  # noqa: E731
+        rng = np.random.default_rng(0)
+        return item_half_width(sides, mean, seeds_vary=seeds_vary, rng=rng)
+
+    expected = stats.t.ppf(0.975, 5) * levels.std(ddof=1) / math.sqrt(6)
+    assert half(True) == pytest.approx(expected, rel=0.1)
+    assert half(False) < 0.05 * expected
+
+
+def test_items_must_explain_the_runs(tmp_path):
+    data = item_file(tmp_path, np.ones((2, 3)), np.zeros((2, 3)))
+    with pytest.raises(InputError, match="means of items.csv are not the runs"):
+        judge(tmp_path, runs([1.0, 1.2], [0.0, 0.0]), folder=tmp_path, items="items.csv")
+    with pytest.raises(InputError, match="lacks an item"):
+        judge(
+            tmp_path, [*data, *runs([1, 1, 1], [0, 0, 0])[4:]], folder=tmp_path, items="items.csv"
+        )
+    with pytest.raises(InputError, match="no item file"):
+        judge(tmp_path, data, items="items.csv")
+
+
+# claims.yaml
+# -----------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sides": "above"}, "gain.sides"),
+        ({"side": "better"}, "gain.side"),
+        ({"delta": -1}, "gain.delta"),
+        ({"measure": {"b": None}}, "needs b"),
+        ({"measure": {"metrics": "loss"}}, "gain.measure.metrics"),
+        ({"measure": {"against": {"new": 1}}}, "against belongs to rank_correlation"),
+        ({"kind": "identity"}, "identity names its test"),
+        ({"kind": "size", "side": "equal"}, "above or below"),
+        ({"side": "at_least", "delta": 0}, "delta above 0"),
+    ],
+)
+def test_a_wrong_claim_is_one_clear_line(tmp_path, changes, message):
+    with pytest.raises(InputError) as caught:
+        claims(tmp_path, **changes)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "claims.yaml" in str(caught.value)
+
+
+def test_ids_are_unique(tmp_path):
+    path = tmp_path / "claims.yaml"
+    path.write_text(yaml.safe_dump([BASE, BASE]))
+    with pytest.raises(InputError, match="gain appears twice"):
+        load_claims(path)

@@ -1,0 +1,233 @@
+# WSM (arXiv 2507.17634): a constant-rate trunk, its branches, merges, measurements.
+
+from steps.wsm import plan as wsm_plan
+from steps.wsm.config import Trunk as WsmTrunk
+
+WSM = wsm_plan.Files(config)
+
+
+rule wsm_prepare_data:
+    input:
+        general="assets/corpora/gcide.jsonl",
+        anneal="assets/corpora/wordnet.jsonl",
+        lexicon="assets/corpora/wordnet.jsonl",
+    output:
+        tokens=collect("results/{{scale}}/wsm/prepare/{name}.npy", name=wsm_plan.TOKENS),
+        tasks=collect("results/{{scale}}/wsm/prepare/{name}.json", name=wsm_plan.TASKS),
+        manifest="results/{scale}/wsm/prepare/manifest.json",
+    log:
+        "logs/{scale}/wsm/prepare_data.log",
+    benchmark:
+        "logs/{scale}/wsm/prepare_data.tsv"
+    threads: 1
+    params:
+        config=step_config("wsm", "prepare"),
+        code=code("steps.wsm.prepare"),
+    message:
+        "{rule}: tokens and tasks"
+    conda:
+        "../envs/python.yaml"
+    shell:
+        "python -m steps.wsm.prepare --config {params.config:q} --scale {wildcards.scale}"
+        " --general {input.general} --anneal {input.anneal} --lexicon {input.lexicon}"
+        " --out results/{wildcards.scale}/wsm/prepare 2> {log}"
+
+
+rule wsm_train_trunk:
+    input:
+        tokens="results/{scale}/wsm/prepare/general_train.npy",
+        validation="results/{scale}/wsm/prepare/general_validation.npy",
+        manifest="results/{scale}/wsm/prepare/manifest.json",
+    output:
+        state="results/{scale}/wsm/train/trunk/seed{seed}/state.safetensors",
+        history="results/{scale}/wsm/train/trunk/seed{seed}/history.csv",
+    log:
+        "logs/{scale}/wsm/train_trunk_seed{seed}.log",
+    benchmark:
+        "logs/{scale}/wsm/train_trunk_seed{seed}.tsv"
+    threads: 1
+    params:
+        config=step_config("wsm", "train", row="constant", model=WsmTrunk),
+        code=code("steps.wsm.train"),
+    message:
+        "{rule} seed {wildcards.seed}: constant rate on the general corpus"
+    conda:
+        "../envs/python.yaml"
+    shell:
+        "python -m steps.wsm.train --config {params.config:q} --scale {wildcards.scale}"
+        " --seed {wildcards.seed} --threads {threads} --tokens {input.tokens}"
+        " --validation {input.validation} --manifest {input.manifest}"
+        " --out results/{wildcards.scale}/wsm/train/trunk/seed{wildcards.seed} 2> {log}"
+
+
+for row in rows("wsm"):
+
+    rule:
+        name:
+            f"wsm_train_{row}"
+        input:
+            trunk="results/{scale}/wsm/train/trunk/seed{seed}/state.safetensors",
+            tokens="results/{scale}/wsm/prepare/anneal_train.npy",
+            validation="results/{scale}/wsm/prepare/anneal_validation.npy",
+            manifest="results/{scale}/wsm/prepare/manifest.json",
+        output:
+            checkpoints=WSM.checkpoints(row),
+            history=f"results/{{scale}}/wsm/train/{row}/seed{{seed}}/history.csv",
+        log:
+            f"logs/{{scale}}/wsm/train_{row}_seed{{seed}}.log",
+        benchmark:
+            f"logs/{{scale}}/wsm/train_{row}_seed{{seed}}.tsv"
+        threads: 1
+        params:
+            row=row,
+            config=step_config("wsm", "train", row=row),
+            code=code("steps.wsm.train"),
+        message:
+            "{rule} seed {wildcards.seed}: the trunk continued on the annealing corpus"
+        conda:
+            "../envs/python.yaml"
+        shell:
+            "python -m steps.wsm.train --config {params.config:q} --scale {wildcards.scale}"
+            " --row {params.row} --seed {wildcards.seed} --threads {threads}"
+            " --trunk {input.trunk} --tokens {input.tokens} --validation {input.validation}"
+            " --manifest {input.manifest}"
+            " --out results/{wildcards.scale}/wsm/train/{params.row}/seed{wildcards.seed} 2> {log}"
+
+
+rule wsm_merge_checkpoints:
+    input:
+        checkpoints=WSM.sources(),
+    output:
+        models=WSM.merged(),
+        selection="results/{scale}/wsm/merge/seed{seed}/selection.json",
+    log:
+        "logs/{scale}/wsm/merge_checkpoints_seed{seed}.log",
+    benchmark:
+        "logs/{scale}/wsm/merge_checkpoints_seed{seed}.tsv"
+    threads: 1
+    params:
+        rows=rows("wsm"),
+        config=step_config("wsm", "merge"),
+        code=code("steps.wsm.merge"),
+    message:
+        "{rule} seed {wildcards.seed}: every curve, window and interval"
+    conda:
+        "../envs/python.yaml"
+    shell:
+        "python -m steps.wsm.merge --config {params.config:q} --scale {wildcards.scale}"
+        " --seed {wildcards.seed} --runs results/{wildcards.scale}/wsm/train"
+        " --rows {params.rows}"
+        " --out results/{wildcards.scale}/wsm/merge/seed{wildcards.seed} 2> {log}"
+
+
+rule wsm_evaluate_seed:
+    input:
+        selection="results/{scale}/wsm/merge/seed{seed}/selection.json",
+        models=WSM.merged(),
+        trained=WSM.sources(),
+        tokens=collect("results/{{scale}}/wsm/prepare/{name}.npy", name=wsm_plan.TOKENS),
+        tasks=collect("results/{{scale}}/wsm/prepare/{name}.json", name=wsm_plan.TASKS),
+        manifest="results/{scale}/wsm/prepare/manifest.json",
+    output:
+        runs="results/{scale}/wsm/evaluate/seeds/seed{seed}.csv",
+        items="results/{scale}/wsm/evaluate/seeds/seed{seed}_items.csv",
+    log:
+        "logs/{scale}/wsm/evaluate_seed{seed}.log",
+    benchmark:
+        "logs/{scale}/wsm/evaluate_seed{seed}.tsv"
+    threads: 1
+    params:
+        config=step_config("wsm", "evaluate"),
+        code=code("steps.wsm.evaluate"),
+    message:
+        "{rule} {wildcards.seed}: bits per byte, accuracy, multiple choice, continuation"
+    conda:
+        "../envs/python.yaml"
+    shell:
+        "python -m steps.wsm.evaluate --config {params.config:q} --scale {wildcards.scale}"
+        " --seed {wildcards.seed} --selection {input.selection}"
+        " --prepared results/{wildcards.scale}/wsm/prepare"
+        " --out results/{wildcards.scale}/wsm/evaluate/seeds 2> {log}"
+
+
+rule wsm_report_tables:
+    input:
+        runs=collect("results/{{scale}}/wsm/evaluate/seeds/seed{seed}.csv", seed=seeds("wsm")),
+        items=collect(
+            "results/{{scale}}/wsm/evaluate/seeds/seed{seed}_items.csv", seed=seeds("wsm")
+        ),
+        histories=collect(
+            "results/{{scale}}/wsm/train/{row}/seed{seed}/history.csv",
+            row=["trunk", *rows("wsm")],
+            seed=seeds("wsm"),
+        ),
+        claims="steps/wsm/claims.yaml",
+        tables="steps/wsm/tables.yaml",
+    output:
+        runs="results/{scale}/wsm/evaluate/runs.csv",
+        items="results/{scale}/wsm/evaluate/items.csv",
+        table="results/{scale}/wsm/evaluate/table.csv",
+        markdown="results/{scale}/wsm/evaluate/table.md",
+        page=report(
+            "results/{scale}/wsm/evaluate/table.html",
+            caption="../report/table.rst",
+            category="wsm",
+            labels={"what": "tables and claims"},
+        ),
+        claims="results/{scale}/wsm/evaluate/claims.json",
+        metrics="results/{scale}/wsm/evaluate/metrics.json",
+        figures=report(
+            collect(
+                "results/{{scale}}/wsm/evaluate/figures/{name}.svg", name=wsm_plan.FIGURES
+            ),
+            caption="../report/figure.rst",
+            category="wsm",
+            labels={"what": "figure"},
+        ),
+    log:
+        "logs/{scale}/wsm/report_tables.log",
+    benchmark:
+        "logs/{scale}/wsm/report_tables.tsv"
+    threads: 1
+    params:
+        rows=rows("wsm"),
+        code=code("steps.wsm.report"),
+    message:
+        "{rule}: tables, claims, figures"
+    conda:
+        "../envs/python.yaml"
+    shell:
+        "python -m steps.wsm.report --rows {params.rows} --scale {wildcards.scale}"
+        " --runs {input.runs} --items {input.items}"
+        " --histories results/{wildcards.scale}/wsm/train"
+        " --claims {input.claims} --tables {input.tables}"
+        " --out results/{wildcards.scale}/wsm/evaluate 2> {log}"
+
+
+# the phases, as targets for DVC and for people
+# ---------------------------------------------
+rule wsm_prepare:
+    input:
+        collect(rules.wsm_prepare_data.output, scale=config["scale"]),
+
+
+rule wsm_train:
+    input:
+        collect(rules.wsm_train_trunk.output, scale=config["scale"], seed=seeds("wsm")),
+        collect(WSM.sources(), scale=config["scale"], seed=seeds("wsm")),
+        collect(
+            "results/{scale}/wsm/train/{row}/seed{seed}/history.csv",
+            scale=config["scale"],
+            row=rows("wsm"),
+            seed=seeds("wsm"),
+        ),
+
+
+rule wsm_merge:
+    input:
+        collect(rules.wsm_merge_checkpoints.output, scale=config["scale"], seed=seeds("wsm")),
+
+
+rule wsm_evaluate:
+    input:
+        collect(rules.wsm_report_tables.output, scale=config["scale"]),
