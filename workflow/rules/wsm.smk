@@ -130,7 +130,7 @@ rule wsm_evaluate_seed:
         manifest="results/{scale}/wsm/prepare/manifest.json",
     output:
         runs="results/{scale}/wsm/evaluate/seeds/seed{seed}.csv",
-        items="results/{scale}/wsm/evaluate/seeds/seed{seed}_items.csv",
+        outcomes="results/{scale}/wsm/evaluate/seeds/seed{seed}_items.csv",
     log:
         "logs/{scale}/wsm/evaluate_seed{seed}.log",
     benchmark:
@@ -153,7 +153,7 @@ rule wsm_evaluate_seed:
 rule wsm_report_tables:
     input:
         runs=collect("results/{{scale}}/wsm/evaluate/seeds/seed{seed}.csv", seed=seeds("wsm")),
-        items=collect(
+        outcomes=collect(
             "results/{{scale}}/wsm/evaluate/seeds/seed{seed}_items.csv", seed=seeds("wsm")
         ),
         histories=collect(
@@ -165,7 +165,7 @@ rule wsm_report_tables:
         tables="steps/wsm/tables.yaml",
     output:
         runs="results/{scale}/wsm/evaluate/runs.csv",
-        items="results/{scale}/wsm/evaluate/items.csv",
+        outcomes="results/{scale}/wsm/evaluate/items.csv",
         table="results/{scale}/wsm/evaluate/table.csv",
         markdown="results/{scale}/wsm/evaluate/table.md",
         page=report(
@@ -198,7 +198,7 @@ rule wsm_report_tables:
         "../envs/python.yaml"
     shell:
         "python -m steps.wsm.report --rows {params.rows} --scale {wildcards.scale}"
-        " --runs {input.runs} --items {input.items}"
+        " --runs {input.runs} --items {input.outcomes}"
         " --histories results/{wildcards.scale}/wsm/train"
         " --claims {input.claims} --tables {input.tables}"
         " --out results/{wildcards.scale}/wsm/evaluate 2> {log}"

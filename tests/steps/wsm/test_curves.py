@@ -228,15 +228,15 @@ def expected_losses(lr: float, w: np.ndarray) -> tuple[float, float]:
 
 @pytest.mark.parametrize("name", ["linear", "cosine", "1-sqrt"])
 def test_decay_and_merge_agree_on_a_quadratic_as_the_rate_vanishes(name):
-    """The gap relative to the loss at the start is of first order in the rate: it halves with it."""
+    """The gap relative to what decaying gains is of first order: it halves with the rate."""
     w = weights_to_decay(merge_weights(name, 21, grid="i/n"))
     gaps = []
     for lr in (1e-2, 5e-3, 2.5e-3, 1.25e-3):
         decayed, merged = expected_losses(lr, w)
-        gaps.append(abs(decayed - merged) / (lr / (2 - lr) / 2))
+        gaps.append(abs(decayed - merged) / (lr / (2 - lr) / 2 - decayed))
     ratios = np.array(gaps[1:]) / gaps[:-1]
-    assert gaps[0] > 1e-3  # at a finite rate they do differ
-    assert (ratios < 0.6).all(), gaps
+    assert gaps[0] > 2e-3  # at a finite rate they do differ
+    assert ((ratios > 0.4) & (ratios < 0.6)).all(), gaps
 
 
 def test_merging_lowers_the_expected_loss():
