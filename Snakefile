@@ -36,3 +36,4 @@ for paper in PAPERS:
 
 onstart:
     hold_run_lock()
+    show_progress()

@@ -15,8 +15,8 @@ from steps.shared.runtime import InputError
 
 _PROGRAMS = {"pypi": "pip", "debian": "apt-get", "npm": "npm"}
 _NO_NETWORK = re.compile(
-    "Could not resolve|failure resolving|ENOTFOUND|EAI_AGAIN|ECONN|ETIMEDOUT|Connection"
-    "|unreachable|timed out|Name or service|NewConnectionError|Could not connect|No route to host|ProxyError|Max retries",
+    "Could not resolve|failure resolving|ENOTFOUND|EAI_AGAIN|ECONN|ETIMEDOUT|Connection|timed out"
+    "|unreachable|Name or service|Could not connect|No route to host|ProxyError|Max retries",
     re.IGNORECASE,
 )
 _NO_SPACE = re.compile("No space left|ENOSPC|free space|quota", re.IGNORECASE)

@@ -78,8 +78,12 @@ def synsets(paths: Iterable[str | Path]) -> Iterator[Synset]:
     for path in paths:
         with open(path, encoding="utf-8") as file:
             for line in file:
-                if not line.startswith(" "):
+                if line.startswith(" "):
+                    continue
+                try:
                     yield _synset(line)
+                except (ValueError, IndexError):
+                    raise InputError(f"{path}: not a line of WordNet data: {line[:60]!r}") from None
 
 
 def _synset(line: str) -> Synset:

@@ -8,8 +8,11 @@ source tag such as [1913 Webster] follows the text that it speaks of.
 import gzip
 import re
 import unicodedata
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+
+from steps.shared.runtime import InputError
 
 # GCIDE writes letters outside ASCII as an accent and a letter in brackets, or as a name.
 _NAMED = {
@@ -73,8 +76,11 @@ def articles(path: str | Path) -> Iterator[tuple[str, list[str]]]:
     Left out: the preamble, pronunciations, etymologies, quotations, lists of synonyms, mere
     cross-references, and every definition whose source tag names WordNet.
     """
-    with gzip.open(path, "rb") as file:
-        raw = file.read().decode("utf-8", errors="ignore")
+    try:
+        with gzip.open(path, "rb") as file:
+            raw = file.read().decode("utf-8", errors="ignore")
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: not a readable gzip file ({error})") from None
     for article in re.split(r"\n(?=\S)", raw):
         match = _HEAD_LINE.match(article)
         if match is not None:

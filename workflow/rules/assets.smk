@@ -28,6 +28,7 @@ for asset in asset_manifest():
 rule corpus_gcide:
     input:
         files=asset_files("gcide"),
+        exclude=asset_files("wordnet"),
     output:
         corpus="assets/corpora/gcide.jsonl",
     log:
@@ -42,7 +43,8 @@ rule corpus_gcide:
     conda:
         "../envs/python.yaml"
     shell:
-        "python -m steps.shared.corpora gcide --input {input.files} --out {output.corpus} 2> {log}"
+        "python -m steps.shared.corpora gcide --input {input.files} --exclude {input.exclude}"
+        " --out {output.corpus} 2> {log}"
 
 
 rule corpus_wordnet:

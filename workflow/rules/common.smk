@@ -9,10 +9,12 @@ from pathlib import Path
 sys.path.insert(0, workflow.basedir)
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 from steps.shared import assets
 from steps.shared import config as configuration
 from steps.shared.codedigest import code_digest
 from steps.shared.runtime import InputError
+from workflow.progress import Progress, known_seconds
 
 PAPERS = list(config.get("papers") or {})
 LOCK = Path(".snakemake/retable.lock")
@@ -82,3 +84,13 @@ def asset_files(name):
 def asset_entry(name):
     """Return the manifest entry of an asset as JSON: what its rule depends on."""
     return json.dumps(asset_manifest()[name].model_dump(), sort_keys=True)
+
+
+def show_progress():
+    """Write a line when a job starts and one when it ends, with about how long is left."""
+    jobs = {job.jobid: job.rule.name for job in workflow.dag.needrun_jobs()}
+    cores = workflow.resource_settings.cores or 1
+    progress = Progress(jobs, known_seconds(Path("published")), cores)
+    for handler in logger.handlers:
+        if handler.name == "DefaultStreamHandler":
+            handler.addFilter(progress)

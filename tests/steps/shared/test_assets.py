@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from steps.shared import assets
 from steps.shared.asset_manifest import Asset, from_json, load_manifest
 from steps.shared.runtime import InputError
@@ -74,8 +75,8 @@ def _asset(source: str = "debian", body: bytes | None = None, **changes) -> Asse
     body = _package(source) if body is None else body
     entry = {
         "name": "tiny", "source": source, "package": "tiny", "version": "1.0",
-        "sha256": hashlib.sha256(body).hexdigest(), "file": FILES[source], "licence": "MIT",
-        "bytes": len(body), "members": list(CONTENT),
+        "sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body), "licence": "MIT",
+        "file": FILES.get(source, "x"), "members": list(CONTENT),
     }  # fmt: skip
     return from_json("tiny", json.dumps({**entry, **changes}))
 
