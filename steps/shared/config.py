@@ -9,7 +9,7 @@ import importlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -62,11 +62,19 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge mappings recursively; any other value of `top` (lists too) replaces that of `base`."""
+    """Merge mappings recursively; any other value of `top` (lists too) replaces that of `base`.
+
+    As in Snakemake, an empty mapping in `top` changes nothing that is there.
+    """
     merged = dict(base)
     for key, value in top.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = merge(merged[key], value) if both else value
+        if isinstance(value, Mapping):
+            below = merged.get(key, {})
+            if value or isinstance(below, Mapping):
+                value = merge(below if isinstance(below, Mapping) else {}, value)
+            else:
+                value = below
+        merged[key] = value
     return merged
 
 
@@ -83,13 +91,14 @@ def resolve(
 def validate(config: Mapping[str, Any]) -> None:
     """Check every paper's block; an error is one line: file, key, value, rule."""
     problems = []
-    papers = config.get("papers")
+    scale, papers = config.get("scale"), config.get("papers")
+    if not isinstance(scale, str) or not scale:
+        raise InputError(f"{PARAMS}: scale = {scale!r}: must be the name of a scale")
     if not isinstance(papers, Mapping) or not papers:
         raise InputError(f"{PARAMS}: papers = {papers!r}: must be a mapping of at least one paper")
     for paper, block in papers.items():
         problems += _block_problems(str(paper), block)
     if problems:
-        scale = str(config.get("scale"))
         lines = [f"{_origin(scale, key)}: {key} = {item!r}: {rule}" for key, item, rule in problems]
         raise InputError("\n".join(lines))
 
@@ -111,8 +120,12 @@ def _block_problems(paper: str, block: Any) -> list[Problem]:
         return problems
     try:
         models = importlib.import_module(f"steps.{paper}.config")
+        known = [hasattr(models, phase.capitalize()) for phase in PHASES]
     except ModuleNotFoundError:
-        return [(here, "...", f"no such paper: steps/{paper}/config.py does not exist")]
+        known = [False]
+    if not all(known):
+        rule = f"no such paper: no steps/{paper}/config.py with a model for every phase"
+        return [(here, "...", rule)]
     problems += _list_problems(f"{here}.seeds", block["seeds"], int)
     problems += _list_problems(f"{here}.rows", block["rows"], str)
     for phase in ("prepare", "merge", "evaluate"):
@@ -141,9 +154,11 @@ def _train_problems(model: type[StepConfig], block: Mapping[str, Any], here: str
     for key, value in (("common", common), ("rows", rows)):
         if not isinstance(value, Mapping):
             return [(f"{here}.{key}", value, "must be a mapping")]
-    missing = [row for row in block["rows"] if row not in rows]
+    named = block["rows"] if isinstance(block["rows"], list) else []
+    missing = [row for row in named if isinstance(row, str) and row not in rows]
+    present = sorted(map(str, rows))
     problems: list[Problem] = [
-        (f"{here}.rows", sorted(rows), f"has no entry {row!r}, which rows names") for row in missing
+        (f"{here}.rows", present, f"has no entry {row!r}, which rows names") for row in missing
     ]
     for row, own in rows.items():
         if own is not None and not isinstance(own, Mapping):
@@ -152,7 +167,7 @@ def _train_problems(model: type[StepConfig], block: Mapping[str, Any], here: str
         found = _model_problems(model, merge(common, own or {}), "")
         for key, value, rule in found:
             place = f"rows.{row}" if key.split(".")[0] in (own or {}) else "common"
-            problem = (f"{here}.{place}.{key}", value, rule)
+            problem = (f"{here}.{place}.{key}".rstrip("."), value, rule)
             if problem not in problems:
                 problems.append(problem)
     return problems
@@ -167,26 +182,46 @@ def _model_problems(model: type[StepConfig], value: Any, here: str) -> list[Prob
         return [
             (
                 ".".join([here, *map(str, item["loc"])]).strip("."),
-                None if item["type"] == "missing" else item["input"],
-                "is missing" if item["type"] == "missing" else _rule(item, model),
+                _shown(item),
+                _rule(item, model),
             )
             for item in error.errors()
         ]
     return []
 
 
+def _shown(item: Mapping[str, Any]) -> Any:
+    if item["type"] == "missing":
+        return None
+    # the input of a rule between several keys is the whole mapping: the rule names the values
+    return "..." if item["type"] == "value_error" else item["input"]
+
+
 def _rule(item: Mapping[str, Any], model: type[StepConfig]) -> str:
-    if item["type"] == "extra_forbidden" and len(item["loc"]) == 1:
-        return f"unknown key; allowed: {', '.join(model.model_fields)}"
-    return str(item["msg"]).replace("Input should be", "must be")
+    if item["type"] == "missing":
+        return "is missing"
+    if item["type"] == "extra_forbidden":
+        return f"unknown key; allowed: {', '.join(_fields(model, item['loc'][:-1]))}"
+    text = str(item["msg"]).removeprefix("Value error, ")
+    return text.replace("Input should be", "must be")
+
+
+def _fields(model: Any, place: tuple[int | str, ...]) -> list[str]:
+    """Return the fields of the model at `place` inside `model`."""
+    for part in place:
+        fields = getattr(model, "model_fields", {})
+        model = fields[part].annotation if part in fields else get_args(model)[-1]
+    return list(model.model_fields)
 
 
 def _origin(scale: str, key: str) -> Path:
-    """Return the file that set `key` (or its nearest parent) last: the overlay or params.yaml."""
+    """Return the file that set `key` last: the overlay or params.yaml."""
     path = SCALES / f"{scale}.yaml"
     node: Any = read_yaml(path) if path.is_file() else {}
     for part in key.split("."):
-        if not isinstance(node, Mapping) or part not in node:
+        if not isinstance(node, Mapping):
+            return path  # inside a list that the overlay replaced
+        if part not in node:
             return PARAMS
         node = node[part]
     return path
@@ -229,6 +264,7 @@ def _by_key(text: str, scale: str, row: str | None) -> Any:
     if Path(file) != PARAMS or len(parts) != 3 or parts[0] != "papers" or parts[2] not in PHASES:
         raise InputError(f"--config {text}: expected JSON or params.yaml:papers.<paper>.<phase>")
     config = load(scale)
+    validate(config)
     papers, (_, paper, phase) = config["papers"], parts
     if paper not in papers:
         raise InputError(f"--config {text}: no paper {paper!r}; known: {', '.join(papers)}")

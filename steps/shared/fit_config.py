@@ -25,5 +25,8 @@ class FitConfig(StepConfig):
     def _checkpoint_on_a_history_line(self) -> "FitConfig":
         # so that the running mean of the training loss need not be part of a checkpoint
         if self.checkpoint_every % self.log_every:
-            raise ValueError(f"checkpoint_every must be a multiple of log_every = {self.log_every}")
+            raise ValueError(
+                f"checkpoint_every = {self.checkpoint_every} must be a multiple of"
+                f" log_every = {self.log_every}"
+            )
         return self

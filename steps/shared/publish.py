@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from steps.shared import machine
+from steps.shared import costs, machine
 from steps.shared.ledger import read_ledger, write_ledger
-from steps.shared.runtime import InputError, read_csv, read_json, run_step, write_json
+from steps.shared.runtime import InputError, read_csv, read_json, run_step, write_csv, write_json
 
 PUBLISHED = Path("published")
 FILES = ("table.csv", "table.md", "runs.csv", "claims.json")
@@ -99,6 +99,7 @@ def _copy(paper: str, *, scale: str) -> None:
         if (source / "figures").is_dir():
             shutil.copytree(source / "figures", fresh / "figures", copy_function=shutil.copyfile)
         write_json(fresh / "digest.json", digests(paper))
+        write_csv(fresh / "cost.csv", costs.FIELDS, costs.by_rule(paper, scale=scale))
         if (PUBLISHED / paper).exists():
             (PUBLISHED / paper).rename(old)
         fresh.rename(PUBLISHED / paper)
@@ -108,10 +109,9 @@ def _record_machine(papers: Sequence[str], *, scale: str) -> None:
     """Add this machine to machine.json for `papers`, with CPU seconds if logs have them."""
     path = PUBLISHED / "machine.json"
     known = read_json(path) if path.is_file() else {}
-    costs = Path("logs") / scale / "cpu.json"
-    seconds = read_json(costs) if costs.is_file() else {}
     for paper in papers:
-        known[paper] = machine.describe() | {"cpu_seconds": seconds.get(paper)}
+        seconds = costs.cpu_seconds(costs.by_rule(paper, scale=scale))
+        known[paper] = machine.describe() | {"cpu_seconds": seconds or None}
     present = {paper for paper in known if (PUBLISHED / paper).is_dir()}
     write_json(path, {paper: known[paper] for paper in present})
 

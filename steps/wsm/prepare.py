@@ -7,7 +7,14 @@ import numpy as np
 
 from steps.shared.config import read_config, step_parser
 from steps.shared.corpora import read_corpus, split_of
-from steps.shared.runtime import atomic_path, run_step, sha256_file, stream, write_json
+from steps.shared.runtime import (
+    InputError,
+    atomic_path,
+    run_step,
+    sha256_file,
+    stream,
+    write_json,
+)
 from steps.wsm.config import Prepare, Source
 from steps.wsm.texts import FRACTIONS, Item, documents, gloss_items, question_items
 from steps.wsm.tokenizer import Tokenizer, load_tokenizer
@@ -38,6 +45,8 @@ def _write_corpus(
     limits["validation"] = source.test_tokens
     facts = {}
     for split, texts in _by_split(source, path, limits).items():
+        if not texts:
+            raise InputError(f"corpus {source.name}: too small, no document falls in its {split}")
         text = "\n".join(texts)
         everything = tokenizer.encode(text)
         tokens = everything[: limits[split]]

@@ -4,6 +4,8 @@ from typing import Protocol
 
 import numpy as np
 
+from steps.shared.runtime import InputError
+
 FIRST, LAST = 32, 126  # the printable ASCII range; the newline comes after it
 
 
@@ -23,11 +25,11 @@ class Characters:
 
     def encode(self, text: str) -> np.ndarray:
         """Return uint8 ids, one a character."""
-        codes = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
-        ids = np.where(codes == ord("\n"), LAST - FIRST + 1, codes - FIRST)
-        if ids.max(initial=0) >= self.vocabulary:
-            raise ValueError("text holds control characters")
-        return ids.astype(np.uint8)
+        codes = np.frombuffer(text.encode("ascii", errors="replace"), dtype=np.uint8)
+        newline = codes == ord("\n")
+        if not text.isascii() or (~newline & ((codes < FIRST) | (codes > LAST))).any():
+            raise InputError(f"{text[:40]!r}: holds other than printable ASCII and newlines")
+        return np.where(newline, LAST - FIRST + 1, codes - FIRST).astype(np.uint8)
 
     def decode(self, ids: np.ndarray) -> str:
         """Return the text of token ids."""
@@ -38,10 +40,14 @@ class Hub:
     """A transformers tokenizer by hub id or folder, without special tokens."""
 
     def __init__(self, name: str) -> None:
-        """Load it; what transformers says when it cannot is left as it is."""
+        """Load it."""
         from transformers import AutoTokenizer
 
-        self._tokenizer = AutoTokenizer.from_pretrained(name)
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(name)
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(f"tokenizer {name}: cannot be loaded ({reason})") from None
         self.vocabulary = len(self._tokenizer)
 
     def encode(self, text: str) -> np.ndarray:

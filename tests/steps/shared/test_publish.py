@@ -54,13 +54,22 @@ def verify(capsys):
 
 def test_round_trip_is_identical(tree, capsys):
     results()
-    write_json("logs/mini/cpu.json", {"wsm": 321.5})
+    write_text("logs/mini/wsm/train_seed0.log", "a line\ncost: 200.50 CPU s, peak 690 MiB\n")
+    write_text("logs/mini/wsm/train_seed0.tsv", "s\th:m:s\n210.0\t0:03:30\n")
+    write_text("logs/mini/wsm/train_seed1.log", "cost: 121.00 CPU s, peak 500 MiB\n")
+    write_text("logs/mini/wsm/train_seed1.tsv", "s\th:m:s\n120.0\t0:02:00\n")
     publish.main(["publish", "--paper", "wsm"])
     folder = tree / "published/wsm"
     files = sorted(str(f.relative_to(folder)) for f in folder.rglob("*") if f.is_file())
     assert files == [
-        *("claims.json", "digest.json", "figures/loss.svg", "runs.csv", "table.csv", "table.md")
+        *("claims.json", "cost.csv", "digest.json", "figures/loss.svg"),
+        *("runs.csv", "table.csv", "table.md"),
     ]
+    (cost,) = read_csv(folder / "cost.csv")
+    assert cost == {
+        **{"rule": "wsm_train", "jobs": "2", "cpu_seconds": "160.75"},
+        **{"seconds": "165.0", "peak_mib": "690.0"},
+    }
     assert json.loads((folder / "digest.json").read_text()) == DIGEST
     assert [row["paper"] for row in read_csv("published/claims.csv")] == ["wsm", "wsm"]
     machine = json.loads((tree / "published/machine.json").read_text())["wsm"]
