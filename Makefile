@@ -26,6 +26,7 @@ verify: $(READY)
 
 publish: $(READY)
 	$(RUN) python -m steps.shared.publish publish $(if $(PAPER),--paper $(PAPER))
+	$(RUN) python -m steps.shared.ledger --claims published/*/claims.json --readme README.md
 
 record: $(READY)
 	$(RUN) snakemake all && dvc commit -f

@@ -1,5 +1,6 @@
 # Retable: every result table of every paper, as one workflow. `snakemake -n` shows what would run.
 
+
 configfile: "params.yaml"
 
 
@@ -21,7 +22,11 @@ wildcard_constraints:
 rule all:
     default_target: True
     input:
-        collect("results/{scale}/{paper}/evaluate/claims.json", scale=config["scale"], paper=PAPERS),
+        collect(
+            "results/{scale}/{paper}/evaluate/claims.json",
+            scale=config["scale"],
+            paper=PAPERS,
+        ),
         collect("results/ledger/{scale}/claims.csv", scale=config["scale"]),
 
 

@@ -42,7 +42,7 @@ def _write_corpus(
     name: str, source: Source, path: Path | None, tokenizer: Tokenizer, out: Path
 ) -> dict[str, Any]:
     limits = {"train": source.train_tokens, "test": source.test_tokens}
-    limits["validation"] = source.test_tokens
+    limits["validation"] = max(1000, source.test_tokens // 4)
     facts = {}
     for split, texts in _by_split(source, path, limits).items():
         if not texts:

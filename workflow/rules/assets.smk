@@ -11,6 +11,8 @@ for asset in asset_manifest():
             f"logs/assets/fetch_{asset}.log",
         benchmark:
             f"logs/assets/fetch_{asset}.tsv"
+        conda:
+            "../envs/python.yaml"
         threads: 1
         params:
             asset=asset,
@@ -18,8 +20,6 @@ for asset in asset_manifest():
             code=code("steps.shared.assets"),
         message:
             "{rule}: from the cache, or from its package registry"
-        conda:
-            "../envs/python.yaml"
         shell:
             "python -m steps.shared.assets {params.asset} --entry {params.entry:q}"
             " --into assets/{params.asset} 2> {log}"
@@ -35,13 +35,13 @@ rule corpus_gcide:
         "logs/assets/corpus_gcide.log",
     benchmark:
         "logs/assets/corpus_gcide.tsv"
+    conda:
+        "../envs/python.yaml"
     threads: 1
     params:
         code=code("steps.shared.corpora"),
     message:
         "{rule}: dictionary entries as plain text"
-    conda:
-        "../envs/python.yaml"
     shell:
         "python -m steps.shared.corpora gcide --input {input.files} --exclude {input.exclude}"
         " --out {output.corpus} 2> {log}"
@@ -56,12 +56,12 @@ rule corpus_wordnet:
         "logs/assets/corpus_wordnet.log",
     benchmark:
         "logs/assets/corpus_wordnet.tsv"
+    conda:
+        "../envs/python.yaml"
     threads: 1
     params:
         code=code("steps.shared.corpora"),
     message:
         "{rule}: lemmas, glosses and hypernyms"
-    conda:
-        "../envs/python.yaml"
     shell:
         "python -m steps.shared.corpora wordnet --input {input.files} --out {output.corpus} 2> {log}"

@@ -78,12 +78,27 @@ def asset_manifest():
 
 def asset_files(name):
     """Return the files of an asset as they appear in the tree."""
-    return [f"assets/{name}/{Path(member).name}" for member in asset_manifest()[name].members]
+    return [
+        f"assets/{name}/{Path(member).name}"
+        for member in asset_manifest()[name].members
+    ]
 
 
 def asset_entry(name):
     """Return the manifest entry of an asset as JSON: what its rule depends on."""
     return json.dumps(asset_manifest()[name].model_dump(), sort_keys=True)
+
+
+def launcher(wildcards):
+    """Return how a training step starts: as one process, or on the GPUs of the paper scale."""
+    if config["scale"] == "paper":
+        return "accelerate launch --module"
+    return "python -m"
+
+
+def device(wildcards):
+    """Return the device that a training step uses."""
+    return "auto" if config["scale"] == "paper" else "cpu"
 
 
 def show_progress():

@@ -19,13 +19,13 @@ rule ledger:
         "logs/{scale}/ledger.log",
     benchmark:
         "logs/{scale}/ledger.tsv"
+    conda:
+        "../envs/python.yaml"
     threads: 1
     params:
         code=code("steps.shared.ledger"),
     message:
         "{rule}: every claim with its verdict"
-    conda:
-        "../envs/python.yaml"
     shell:
         "python -m steps.shared.ledger --claims {input.claims}"
         " --out {output.csv} --markdown {output.markdown} 2> {log}"

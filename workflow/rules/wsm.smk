@@ -19,14 +19,14 @@ rule wsm_prepare_data:
         "logs/{scale}/wsm/prepare_data.log",
     benchmark:
         "logs/{scale}/wsm/prepare_data.tsv"
+    conda:
+        "../envs/python.yaml"
     threads: 1
     params:
         config=step_config("wsm", "prepare"),
         code=code("steps.wsm.prepare"),
     message:
         "{rule}: tokens and tasks"
-    conda:
-        "../envs/python.yaml"
     shell:
         "python -m steps.wsm.prepare --config {params.config:q} --scale {wildcards.scale}"
         " --general {input.general} --anneal {input.anneal} --lexicon {input.lexicon}"
@@ -45,16 +45,19 @@ rule wsm_train_trunk:
         "logs/{scale}/wsm/train_trunk_seed{seed}.log",
     benchmark:
         "logs/{scale}/wsm/train_trunk_seed{seed}.tsv"
+    conda:
+        "../envs/python.yaml"
     threads: 1
     params:
+        launcher=launcher,
+        device=device,
         config=step_config("wsm", "train", row="constant", model=WsmTrunk),
         code=code("steps.wsm.train"),
     message:
         "{rule} seed {wildcards.seed}: constant rate on the general corpus"
-    conda:
-        "../envs/python.yaml"
     shell:
-        "python -m steps.wsm.train --config {params.config:q} --scale {wildcards.scale}"
+        "{params.launcher} steps.wsm.train --config {params.config:q} --scale {wildcards.scale}"
+        " --device {params.device}"
         " --seed {wildcards.seed} --threads {threads} --tokens {input.tokens}"
         " --validation {input.validation} --manifest {input.manifest}"
         " --out results/{wildcards.scale}/wsm/train/trunk/seed{wildcards.seed} 2> {log}"
@@ -77,17 +80,20 @@ for row in rows("wsm"):
             f"logs/{{scale}}/wsm/train_{row}_seed{{seed}}.log",
         benchmark:
             f"logs/{{scale}}/wsm/train_{row}_seed{{seed}}.tsv"
+        conda:
+            "../envs/python.yaml"
         threads: 1
         params:
             row=row,
+            launcher=launcher,
+            device=device,
             config=step_config("wsm", "train", row=row),
             code=code("steps.wsm.train"),
         message:
             "{rule} seed {wildcards.seed}: the trunk continued on the annealing corpus"
-        conda:
-            "../envs/python.yaml"
         shell:
-            "python -m steps.wsm.train --config {params.config:q} --scale {wildcards.scale}"
+            "{params.launcher} steps.wsm.train --config {params.config:q} --scale {wildcards.scale}"
+            " --device {params.device}"
             " --row {params.row} --seed {wildcards.seed} --threads {threads}"
             " --trunk {input.trunk} --tokens {input.tokens} --validation {input.validation}"
             " --manifest {input.manifest}"
@@ -104,6 +110,8 @@ rule wsm_merge_checkpoints:
         "logs/{scale}/wsm/merge_checkpoints_seed{seed}.log",
     benchmark:
         "logs/{scale}/wsm/merge_checkpoints_seed{seed}.tsv"
+    conda:
+        "../envs/python.yaml"
     threads: 1
     params:
         rows=rows("wsm"),
@@ -111,8 +119,6 @@ rule wsm_merge_checkpoints:
         code=code("steps.wsm.merge"),
     message:
         "{rule} seed {wildcards.seed}: every curve, window and interval"
-    conda:
-        "../envs/python.yaml"
     shell:
         "python -m steps.wsm.merge --config {params.config:q} --scale {wildcards.scale}"
         " --seed {wildcards.seed} --runs results/{wildcards.scale}/wsm/train"
@@ -135,14 +141,14 @@ rule wsm_evaluate_seed:
         "logs/{scale}/wsm/evaluate_seed{seed}.log",
     benchmark:
         "logs/{scale}/wsm/evaluate_seed{seed}.tsv"
+    conda:
+        "../envs/python.yaml"
     threads: 1
     params:
         config=step_config("wsm", "evaluate"),
         code=code("steps.wsm.evaluate"),
     message:
         "{rule} {wildcards.seed}: bits per byte, accuracy, multiple choice, continuation"
-    conda:
-        "../envs/python.yaml"
     shell:
         "python -m steps.wsm.evaluate --config {params.config:q} --scale {wildcards.scale}"
         " --seed {wildcards.seed} --selection {input.selection}"
@@ -152,9 +158,12 @@ rule wsm_evaluate_seed:
 
 rule wsm_report_tables:
     input:
-        runs=collect("results/{{scale}}/wsm/evaluate/seeds/seed{seed}.csv", seed=seeds("wsm")),
+        runs=collect(
+            "results/{{scale}}/wsm/evaluate/seeds/seed{seed}.csv", seed=seeds("wsm")
+        ),
         outcomes=collect(
-            "results/{{scale}}/wsm/evaluate/seeds/seed{seed}_items.csv", seed=seeds("wsm")
+            "results/{{scale}}/wsm/evaluate/seeds/seed{seed}_items.csv",
+            seed=seeds("wsm"),
         ),
         histories=collect(
             "results/{{scale}}/wsm/train/{row}/seed{seed}/history.csv",
@@ -178,7 +187,8 @@ rule wsm_report_tables:
         metrics="results/{scale}/wsm/evaluate/metrics.json",
         figures=report(
             collect(
-                "results/{{scale}}/wsm/evaluate/figures/{name}.svg", name=wsm_plan.FIGURES
+                "results/{{scale}}/wsm/evaluate/figures/{name}.svg",
+                name=wsm_plan.FIGURES,
             ),
             caption="../report/figure.rst",
             category="wsm",
@@ -188,14 +198,14 @@ rule wsm_report_tables:
         "logs/{scale}/wsm/report_tables.log",
     benchmark:
         "logs/{scale}/wsm/report_tables.tsv"
+    conda:
+        "../envs/python.yaml"
     threads: 1
     params:
         rows=rows("wsm"),
         code=code("steps.wsm.report"),
     message:
         "{rule}: tables, claims, figures"
-    conda:
-        "../envs/python.yaml"
     shell:
         "python -m steps.wsm.report --rows {params.rows} --scale {wildcards.scale}"
         " --runs {input.runs} --items {input.outcomes}"
@@ -225,7 +235,11 @@ rule wsm_train:
 
 rule wsm_merge:
     input:
-        collect(rules.wsm_merge_checkpoints.output, scale=config["scale"], seed=seeds("wsm")),
+        collect(
+            rules.wsm_merge_checkpoints.output,
+            scale=config["scale"],
+            seed=seeds("wsm"),
+        ),
 
 
 rule wsm_evaluate:
