@@ -1,0 +1,47 @@
+"""What the documents say must be what the tree holds."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from steps.shared.config import read_yaml
+from steps.shared.ledger import read_ledger, readme_is_current
+
+ROOT = Path(__file__).resolve().parents[2]
+PAPERS = sorted(read_yaml(ROOT / "params.yaml")["papers"])
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/papers/*.md"))]
+
+
+def test_the_readme_shows_the_published_ledger():
+    claims = read_ledger(sorted(ROOT.glob("published/*/claims.json")))
+    assert readme_is_current(ROOT / "README.md", claims)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_and_every_named_file_exists(page):
+    text = page.read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
+    named = re.findall(r"`((?:steps|tests|workflow|docs|published|benchmarks)/[\w./-]+)`", text)
+    missing = [link for link in links if not (page.parent / link).exists()]
+    missing += [name for name in named if not (ROOT / name).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_paper_has_its_pages_its_published_table_and_a_short_block(paper):
+    assert paper in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert (ROOT / f"docs/papers/{paper}.md").is_file()
+    for name in ("table.csv", "table.md", "runs.csv", "claims.json", "digest.json", "cost.csv"):
+        assert (ROOT / "published" / paper / name).is_file(), name
+    text = (ROOT / "params.yaml").read_text(encoding="utf-8")
+    block = re.search(rf"^  {paper}:\n((?:    .*\n|\n)+)", text, re.MULTILINE)
+    assert block and len(block.group(1).splitlines()) <= 60
+
+
+def test_the_python_of_the_readme_runs_as_it_stands():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    snippets = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert snippets
+    for snippet in snippets:
+        exec(compile(snippet, "README.md", "exec"), {})
