@@ -7,7 +7,7 @@ from steps.shared.runtime import deterministic, progress, read_json, run_step, w
 from steps.wsm.config import Evaluate
 
 RUN = ["table", "dataset", "split", "row", "metric", "seed", "x", "value"]
-ITEM = ["table", "dataset", "split", "row", "metric", "seed", "item", "value"]
+ITEM = ["table", "dataset", "split", "row", "metric", "seed", "x", "item", "value"]
 
 
 def main(argv: list[str] | None = None) -> None:

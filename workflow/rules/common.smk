@@ -19,6 +19,11 @@ from workflow.progress import Progress, known_seconds
 PAPERS = list(config.get("papers") or {})
 LOCK = Path(".snakemake/retable.lock")
 
+# a job that outlives a killed run still holds the lock, so that it cannot write beside the next run
+shell.prefix(
+    f"set -euo pipefail; exec 9>>{LOCK}; flock --shared --nonblock 9 || true; "
+)
+
 
 def check_config():
     """Validate every paper's block; the first wrong keys end the run in one line each."""
@@ -29,11 +34,15 @@ def check_config():
 
 
 def hold_run_lock():
-    """Refuse to run beside another run of this folder; the lock goes with the process."""
+    """Refuse to run beside another run of this folder, or beside jobs that outlived theirs.
+
+    Starting takes the lock alone; the run and each of its jobs then share it until they end.
+    """
     LOCK.parent.mkdir(exist_ok=True)
-    hold_run_lock.file = open(LOCK, "w")
+    hold_run_lock.file = open(LOCK, "a")
     try:
         fcntl.flock(hold_run_lock.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(hold_run_lock.file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         raise WorkflowError(
             "another run is working in this folder: wait for it to end, or stop it, then run again"

@@ -1,0 +1,317 @@
+"""Snakemake and DVC agree: which steps run after which change, on a fixture that counts them.
+
+Each scenario names the exact set of executed steps, as 'paper.phase row seed'.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from scratch import Project, commit, kill_group, wait_for
+
+ROWS, SEEDS = ("constant", "decayed"), (0, 1)
+PHASES = ("prepare", "train", "merge", "evaluate")
+KEYS = {
+    "prepare": ("prepare.items", 7),
+    "train": ("train.common.rate", 5),
+    "merge": ("merge.weight", 2),
+    "evaluate": ("evaluate.digits", 3),
+}
+NOTHING = "Nothing to be done"
+SLOW = {"RETABLE_PAUSE": "0.05"}
+Fresh = Callable[..., Project]
+
+
+def trains(paper: str, rows: Iterable[str] = ROWS, seeds: Iterable[int] = SEEDS) -> list[str]:
+    return [f"{paper}.train {row} {seed}" for row in rows for seed in seeds]
+
+
+def merges(paper: str, seeds: Iterable[int] = SEEDS) -> list[str]:
+    return [f"{paper}.merge - {seed}" for seed in seeds]
+
+
+def since(paper: str, phase: str) -> list[str]:
+    """Return all steps of a paper from `phase` on, sorted."""
+    steps = {
+        "prepare": [f"{paper}.prepare - -"],
+        "train": trains(paper),
+        "merge": merges(paper),
+        "evaluate": [f"{paper}.evaluate - -"],
+    }
+    return sorted(sum((steps[name] for name in PHASES[PHASES.index(phase) :]), []))
+
+
+def assert_settled(project: Project) -> None:
+    """Assert that neither engine has anything left to do."""
+    assert NOTHING in project.run("snakemake", "-n").stdout
+    project.run("dvc", "repro")
+    assert NOTHING in project.run("snakemake", "-c2").stdout
+    assert project.executed() == []
+
+
+def test_a_fresh_run_executes_each_step_once_and_then_nothing(recorded, shared, project):
+    executed = (shared / "executed.txt").read_text().splitlines()
+    assert executed == sorted(since("alpha", "prepare") + since("beta", "prepare"))
+    assert NOTHING in project.run("snakemake", "-c2").stdout
+    assert "didn't change" in project.run("dvc", "repro").stdout
+    (project.root / "dvc.lock").unlink()  # now DVC has no record, and must ask for every stage
+    asked = project.run("dvc", "repro").stdout
+    assert asked.count(NOTHING) == asked.count("Running stage") == 9
+    assert_settled(project)
+
+
+def test_equal_times_do_not_hide_what_must_run_and_cores_do_not_change_a_byte(recorded, fresh):
+    copy = fresh("copy", ("alpha", "beta"))
+    for path in copy.root.rglob("*"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    copy.run("snakemake", "-c1")
+    assert copy.executed() == sorted(since("alpha", "prepare") + since("beta", "prepare"))
+    assert copy.results() == recorded.results()
+    # the same size and the same time, other code
+    copy.edit("steps/alpha/model.py", "12345", "12346")
+    for path in copy.root.rglob("*"):
+        os.utime(path, (1_700_000_000, 1_700_000_000), follow_symlinks=False)
+    copy.run("snakemake", "-c2")
+    assert copy.executed() == since("alpha", "train")
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("first", ["snakemake", "dvc"])
+def test_a_changed_parameter_reruns_its_phase_and_what_follows(project, first, phase):
+    key, value = KEYS[phase]
+    project.set(f"alpha.{key}", value)
+    commands = [["snakemake", "-c2"], ["dvc", "repro"]]
+    project.run(*commands.pop(first == "dvc"))
+    assert project.executed() == since("alpha", phase)
+    project.run(*commands[0])
+    assert project.executed() == []
+    assert_settled(project)
+
+
+def test_a_new_row_trains_alone(project):
+    project.set("alpha.train.rows.fast", {"decay": 9})
+    project.set("alpha.rows", [*ROWS, "fast"])
+    project.run("snakemake", "-c2")
+    assert project.executed() == sorted(trains("alpha", ["fast"]) + since("alpha", "merge"))
+    assert_settled(project)
+
+
+def test_a_row_that_changes_trains_alone(project):
+    project.set("alpha.train.rows.decayed", {"decay": 9})
+    project.run("dvc", "repro")
+    assert project.executed() == sorted(trains("alpha", ["decayed"]) + since("alpha", "merge"))
+    assert_settled(project)
+
+
+def test_a_new_seed_trains_alone(project):
+    project.set("beta.seeds", [0, 1, 2])
+    project.run("dvc", "repro")
+    new = trains("beta", seeds=[2]) + merges("beta", [2]) + since("beta", "evaluate")
+    assert project.executed() == sorted(new)
+    assert_settled(project)
+
+
+def test_a_claim_that_changes_is_only_evaluated(project):
+    project.edit("steps/alpha/claims.yaml", "nothing", "zero")
+    project.run("snakemake", "-c2")
+    assert project.executed() == since("alpha", "evaluate")
+    assert_settled(project)
+
+
+def test_deleted_results_come_back_from_the_cache(project):
+    before = project.results()
+    shutil.rmtree(project.root / "results/mini/alpha")
+    (project.root / "results/mini/beta/train/constant/seed0/model.json").unlink()
+    project.run("dvc", "checkout")
+    assert project.results() == before
+    assert_settled(project)
+
+
+def test_a_clone_that_pulls_has_nothing_to_do(project, tmp_path, shared):
+    project.run("dvc", "remote", "add", "--local", "-d", "store", str(tmp_path / "store"))
+    project.run("dvc", "push", "-q")
+    project.run("git", "clone", "-q", str(project.root), str(tmp_path / "clone"))
+    clone = Project(tmp_path / "clone", shared)
+    clone.run("dvc", "remote", "add", "--local", "-d", "store", str(tmp_path / "store"))
+    clone.run("dvc", "pull", "-q")
+    assert not (clone.root / "assets").exists()
+    assert clone.results() == project.results()
+    assert_settled(clone)
+    clone.set("beta.train.common.rate", 7)
+    clone.run("snakemake", "-c2")
+    assert clone.executed() == since("beta", "train")
+
+
+def test_an_old_commit_and_the_way_back_have_nothing_to_do(project):
+    new_rate = 7
+    project.set("alpha.train.common.rate", new_rate)
+    project.run("snakemake", "-c2")
+    project.run("dvc", "commit", "-f", "-q")
+    commit(project, "another rate")
+    project.executed()
+    after = project.results()
+    project.run("git", "checkout", "-q", "HEAD~1")
+    project.run("dvc", "checkout", "-q")
+    assert project.results() != after
+    assert_settled(project)
+    project.run("git", "checkout", "-q", "main")
+    project.run("dvc", "checkout", "-q")
+    assert project.results() == after
+    assert_settled(project)
+
+
+def test_a_comment_or_a_docstring_reruns_nothing(project):
+    project.edit("steps/alpha/train.py", '"""Write model.json and', '"""Leave model.json and')
+    project.edit("steps/alpha/model.py", "MODULUS = 2**61 - 1", "MODULUS = 2**61 - 1  # a prime")
+    project.edit("steps/shared/runtime.py", '"""Write one line to the log', '"""Log one line')
+    assert_settled(project)
+
+
+def test_a_line_of_code_reruns_only_the_steps_that_import_it(project):
+    project.edit("steps/alpha/model.py", "item * rate", "rate * item")
+    project.run("snakemake", "-c2")
+    assert project.executed() == since("alpha", "train")
+    assert_settled(project)
+
+
+def checkpointed(project: Project, updates: int) -> bool:
+    """Say whether some training job has a checkpoint of at least `updates` updates."""
+    for path in project.root.glob("state/*/checkpoint.json"):
+        try:
+            if path.read_text().count("step") >= updates:
+                return True
+        except FileNotFoundError:
+            continue
+    return False
+
+
+def ran(step: str) -> Callable[[Project], bool]:
+    return lambda project: any(line.startswith(step) for line in project.lines())
+
+
+MOMENTS = {
+    "as prepare starts": ran("alpha.prepare"),
+    "early in training": lambda project: checkpointed(project, 2),
+    "late in training": lambda project: checkpointed(project, 15),
+    "as merge starts": ran("alpha.merge"),
+    "as evaluate starts": ran("alpha.evaluate"),
+}
+
+
+def interrupted(project: Project, moment: Callable[[Project], bool], *command: str) -> None:
+    """Start the workflow, slowed down, and kill -9 all of it at a moment."""
+    process = project.start(*command, env=SLOW)
+    wait_for(lambda: moment(project), process)
+    kill_group(process)
+
+
+def resumed(project: Project) -> list[int]:
+    return [int(line.split()[2]) for line in project.lines() if line.startswith("resumed")]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_run_that_was_killed_continues(recorded, fresh, moment):
+    project = fresh("killed")
+    interrupted(project, MOMENTS[moment], "snakemake", "-c2", "alpha_evaluate")
+    project.run("snakemake", "-c2", "alpha_evaluate")
+    expected = {k: v for k, v in recorded.results().items() if k.startswith("results/mini/alpha")}
+    assert project.results() == expected
+    assert not list(project.root.glob("state/*"))
+    if "training" in moment:
+        assert max(resumed(project), default=0) >= 2
+    assert NOTHING in project.run("snakemake", "-c2", "alpha_evaluate").stdout
+
+
+def test_dvc_repro_that_was_killed_continues(project):
+    project.set("alpha.train.common.rate", 5)
+    project.count.unlink(missing_ok=True)
+    interrupted(project, MOMENTS["late in training"], "dvc", "repro")
+    project.run("dvc", "repro")
+    assert max(resumed(project), default=0) >= 15
+    project.executed()
+    assert_settled(project)
+
+
+def test_code_edited_after_a_kill_is_what_counts(fresh):
+    project, clean = fresh("killed"), fresh("clean")
+    interrupted(project, MOMENTS["late in training"], "snakemake", "-c2", "alpha_evaluate")
+    for tree in (project, clean):
+        tree.edit("steps/alpha/model.py", "12345", "54321")
+        tree.run("snakemake", "-c2", "alpha_evaluate")
+    assert project.results() == clean.results()
+
+
+def test_a_second_run_is_refused_and_the_first_unharmed(project, recorded):
+    project.set("alpha.train.common.rate", 5)
+    first = project.start("snakemake", "-c2", env=SLOW)
+    wait_for(lambda: checkpointed(project, 2), first)
+    for command in (["snakemake", "-c2"], ["dvc", "repro"]):
+        second = project.run(*command, check=False)
+        assert second.returncode != 0
+        assert len(re.findall("another run is working in this folder", second.stdout)) == 1
+        assert "Traceback" not in second.stdout
+    assert first.wait(timeout=60) == 0, first.communicate()[0]
+    assert project.executed() == since("alpha", "train")
+    assert_settled(project)
+
+
+def test_a_job_that_outlived_its_run_keeps_the_next_run_away(project):
+    project.set("alpha.train.common.rate", 5)
+    run = project.start("snakemake", "-c2", env=SLOW)
+    wait_for(lambda: checkpointed(project, 2), run)
+    run.kill()  # only Snakemake itself: its jobs go on
+    run.wait()
+    project.set("alpha.train.common.rate", 6)
+    refused = project.run("snakemake", "-c2", check=False)
+    assert refused.returncode != 0
+    assert "another run is working in this folder" in refused.stdout
+    run.communicate()  # the jobs held the pipe: now they have ended
+    project.run("snakemake", "-c2")
+    assert sorted(project.executed()) == sorted(trains("alpha") + since("alpha", "train"))[2:]
+
+
+def test_a_step_that_fails_names_its_log_and_leaves_nothing_partial(project):
+    line = '    mean = round(sum(values) / len(values), config.digits)\n'
+    project.edit("steps/alpha/evaluate.py", line, f'    raise RuntimeError("no mean")\n{line}')
+    done = project.run("snakemake", "-c2", check=False)
+    assert done.returncode != 0
+    assert "logs/mini/alpha/report_tables.log" in done.stdout
+    assert "no mean" in (project.root / "logs/mini/alpha/report_tables.log").read_text()
+    assert not [name for name in project.results() if name.startswith("results/mini/alpha/evaluate")]
+    project.edit("steps/alpha/evaluate.py", '    raise RuntimeError("no mean")\n', "")
+    project.executed()
+    project.run("snakemake", "-c2")
+    assert project.executed() == since("alpha", "evaluate")
+    assert_settled(project)
+
+
+def test_metrics_and_plots_show_what_was_recorded(project):
+    shown = project.run("dvc", "metrics", "show").stdout
+    assert "results/mini/alpha/evaluate/metrics.json" in shown
+    project.run("dvc", "plots", "show", "-o", "plots")
+    page = (project.root / "plots/index.html").read_text()
+    assert "validation_loss" in page
+
+
+def test_an_experiment_runs_only_what_it_changes(project):
+    project.run("dvc", "exp", "run", "-S", "papers.alpha.train.common.rate=11")
+    assert project.executed() == since("alpha", "train")
+    assert "rate: 11" in (project.root / "params.yaml").read_text()
+    assert_settled(project)
+
+
+@pytest.mark.parametrize("profile", ["smoke", "slurm"])
+def test_every_profile_repeats_what_both_engines_rely_on(recorded, profile):
+    from steps.shared.config import read_yaml
+
+    folder = recorded.root / "workflow/profiles"
+    default = read_yaml(folder / "default/profile.yaml")
+    own = read_yaml(folder / profile / "profile.yaml")
+    for key in ("max-checksum-file-size", "rerun-incomplete", "nolock"):
+        assert own[key] == default[key]
+    assert default["max-checksum-file-size"] == "1TB"
+    assert default["rerun-incomplete"] is default["nolock"] is True
