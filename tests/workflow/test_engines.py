@@ -46,21 +46,20 @@ def since(paper: str, phase: str) -> list[str]:
 
 
 def assert_settled(project: Project) -> None:
-    """Assert that neither engine has anything left to do."""
+    """Assert that neither engine has anything left to do, or to record."""
     assert NOTHING in project.run("snakemake", "-n").stdout
-    project.run("dvc", "repro")
-    assert NOTHING in project.run("snakemake", "-c2").stdout
-    assert project.executed() == []
+    project.run("dvc", "status", "-q")
 
 
 def test_a_fresh_run_executes_each_step_once_and_then_nothing(recorded, shared, project):
     executed = (shared / "executed.txt").read_text().splitlines()
     assert executed == sorted(since("alpha", "prepare") + since("beta", "prepare"))
-    assert NOTHING in project.run("snakemake", "-c2").stdout
+    assert NOTHING in project.run("snakemake").stdout
     assert "didn't change" in project.run("dvc", "repro").stdout
     (project.root / "dvc.lock").unlink()  # now DVC has no record, and must ask for every stage
     asked = project.run("dvc", "repro").stdout
     assert asked.count(NOTHING) == asked.count("Running stage") == 9
+    assert project.executed() == []
     assert_settled(project)
 
 
@@ -75,16 +74,18 @@ def test_equal_times_do_not_hide_what_must_run_and_cores_do_not_change_a_byte(re
     copy.edit("steps/alpha/model.py", "12345", "12346")
     for path in copy.root.rglob("*"):
         os.utime(path, (1_700_000_000, 1_700_000_000), follow_symlinks=False)
-    copy.run("snakemake", "-c2")
+    copy.run("snakemake")
     assert copy.executed() == since("alpha", "train")
 
 
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("first", ["snakemake", "dvc"])
+BOTH = [("snakemake", phase) for phase in PHASES] + [("dvc", "train"), ("dvc", "evaluate")]
+
+
+@pytest.mark.parametrize(("first", "phase"), BOTH)
 def test_a_changed_parameter_reruns_its_phase_and_what_follows(project, first, phase):
     key, value = KEYS[phase]
     project.set(f"alpha.{key}", value)
-    commands = [["snakemake", "-c2"], ["dvc", "repro"]]
+    commands = [["snakemake"], ["dvc", "repro"]]
     project.run(*commands.pop(first == "dvc"))
     assert project.executed() == since("alpha", phase)
     project.run(*commands[0])
@@ -92,19 +93,14 @@ def test_a_changed_parameter_reruns_its_phase_and_what_follows(project, first, p
     assert_settled(project)
 
 
-def test_a_new_row_trains_alone(project):
+def test_a_new_row_and_a_changed_row_train_alone(project):
     project.set("alpha.train.rows.fast", {"decay": 9})
     project.set("alpha.rows", [*ROWS, "fast"])
-    project.run("snakemake", "-c2")
+    project.run("snakemake")
     assert project.executed() == sorted(trains("alpha", ["fast"]) + since("alpha", "merge"))
-    assert_settled(project)
-
-
-def test_a_row_that_changes_trains_alone(project):
     project.set("alpha.train.rows.decayed", {"decay": 9})
-    project.run("dvc", "repro")
+    project.run("snakemake")
     assert project.executed() == sorted(trains("alpha", ["decayed"]) + since("alpha", "merge"))
-    assert_settled(project)
 
 
 def test_a_new_seed_trains_alone(project):
@@ -117,9 +113,8 @@ def test_a_new_seed_trains_alone(project):
 
 def test_a_claim_that_changes_is_only_evaluated(project):
     project.edit("steps/alpha/claims.yaml", "nothing", "zero")
-    project.run("snakemake", "-c2")
+    project.run("snakemake")
     assert project.executed() == since("alpha", "evaluate")
-    assert_settled(project)
 
 
 def test_deleted_results_come_back_from_the_cache(project):
@@ -142,14 +137,14 @@ def test_a_clone_that_pulls_has_nothing_to_do(project, tmp_path, shared):
     assert clone.results() == project.results()
     assert_settled(clone)
     clone.set("beta.train.common.rate", 7)
-    clone.run("snakemake", "-c2")
+    clone.run("snakemake")
     assert clone.executed() == since("beta", "train")
 
 
 def test_an_old_commit_and_the_way_back_have_nothing_to_do(project):
     new_rate = 7
     project.set("alpha.train.common.rate", new_rate)
-    project.run("snakemake", "-c2")
+    project.run("snakemake")
     project.run("dvc", "commit", "-f", "-q")
     commit(project, "another rate")
     project.executed()
@@ -168,14 +163,14 @@ def test_a_comment_or_a_docstring_reruns_nothing(project):
     project.edit("steps/alpha/train.py", '"""Write model.json and', '"""Leave model.json and')
     project.edit("steps/alpha/model.py", "MODULUS = 2**61 - 1", "MODULUS = 2**61 - 1  # a prime")
     project.edit("steps/shared/runtime.py", '"""Write one line to the log', '"""Log one line')
-    assert_settled(project)
+    assert NOTHING in project.run("snakemake", "-n").stdout
+    assert NOTHING in project.run("dvc", "repro", "train@alpha", "--single-item").stdout
 
 
 def test_a_line_of_code_reruns_only_the_steps_that_import_it(project):
     project.edit("steps/alpha/model.py", "item * rate", "rate * item")
-    project.run("snakemake", "-c2")
+    project.run("snakemake")
     assert project.executed() == since("alpha", "train")
-    assert_settled(project)
 
 
 def checkpointed(project: Project, updates: int) -> bool:
@@ -223,7 +218,6 @@ def test_a_run_that_was_killed_continues(recorded, fresh, moment):
     assert not list(project.root.glob("state/*"))
     if "training" in moment:
         assert max(resumed(project), default=0) >= 2
-    assert NOTHING in project.run("snakemake", "-c2", "alpha_evaluate").stdout
 
 
 def test_dvc_repro_that_was_killed_continues(project):
@@ -232,7 +226,6 @@ def test_dvc_repro_that_was_killed_continues(project):
     interrupted(project, MOMENTS["late in training"], "dvc", "repro")
     project.run("dvc", "repro")
     assert max(resumed(project), default=0) >= 15
-    project.executed()
     assert_settled(project)
 
 
@@ -245,48 +238,58 @@ def test_code_edited_after_a_kill_is_what_counts(fresh):
     assert project.results() == clean.results()
 
 
-def test_a_second_run_is_refused_and_the_first_unharmed(project, recorded):
+@pytest.fixture
+def hold(tmp_path: Path) -> Path:
+    """Return a file that makes every training job wait while it is there."""
+    path = tmp_path / "hold"
+    path.touch()
+    return path
+
+
+def test_a_second_run_is_refused_and_the_first_unharmed(project, hold):
     project.set("alpha.train.common.rate", 5)
-    first = project.start("snakemake", "-c2", env=SLOW)
-    wait_for(lambda: checkpointed(project, 2), first)
-    for command in (["snakemake", "-c2"], ["dvc", "repro"]):
+    first = project.start("snakemake", env={"RETABLE_HOLD": str(hold)})
+    wait_for(lambda: checkpointed(project, 1), first)
+    for command in (["snakemake"], ["dvc", "repro"]):
         second = project.run(*command, check=False)
         assert second.returncode != 0
         assert len(re.findall("another run is working in this folder", second.stdout)) == 1
         assert "Traceback" not in second.stdout
+    assert NOTHING not in project.run("snakemake", "-n").stdout  # a dry run is not refused
+    hold.unlink()
     assert first.wait(timeout=60) == 0, first.communicate()[0]
     assert project.executed() == since("alpha", "train")
-    assert_settled(project)
 
 
-def test_a_job_that_outlived_its_run_keeps_the_next_run_away(project):
+def test_a_job_that_outlived_its_run_keeps_the_next_run_away(project, hold):
     project.set("alpha.train.common.rate", 5)
-    run = project.start("snakemake", "-c2", env=SLOW)
-    wait_for(lambda: checkpointed(project, 2), run)
+    run = project.start("snakemake", "-c2", env={"RETABLE_HOLD": str(hold)})
+    wait_for(lambda: len(project.lines()) == 2 and checkpointed(project, 1), run)
     run.kill()  # only Snakemake itself: its jobs go on
     run.wait()
+    project.executed()
     project.set("alpha.train.common.rate", 6)
-    refused = project.run("snakemake", "-c2", check=False)
+    refused = project.run("snakemake", check=False)
     assert refused.returncode != 0
     assert "another run is working in this folder" in refused.stdout
-    run.communicate()  # the jobs held the pipe: now they have ended
-    project.run("snakemake", "-c2")
-    assert sorted(project.executed()) == sorted(trains("alpha") + since("alpha", "train"))[2:]
+    hold.unlink()
+    run.communicate()  # the jobs hold the pipe until they end
+    project.run("snakemake")
+    assert project.executed() == since("alpha", "train")
 
 
 def test_a_step_that_fails_names_its_log_and_leaves_nothing_partial(project):
     line = '    mean = round(sum(values) / len(values), config.digits)\n'
     project.edit("steps/alpha/evaluate.py", line, f'    raise RuntimeError("no mean")\n{line}')
-    done = project.run("snakemake", "-c2", check=False)
+    done = project.run("snakemake", check=False)
     assert done.returncode != 0
     assert "logs/mini/alpha/report_tables.log" in done.stdout
     assert "no mean" in (project.root / "logs/mini/alpha/report_tables.log").read_text()
     assert not [name for name in project.results() if name.startswith("results/mini/alpha/evaluate")]
     project.edit("steps/alpha/evaluate.py", '    raise RuntimeError("no mean")\n', "")
     project.executed()
-    project.run("snakemake", "-c2")
+    project.run("snakemake")
     assert project.executed() == since("alpha", "evaluate")
-    assert_settled(project)
 
 
 def test_metrics_and_plots_show_what_was_recorded(project):
