@@ -1,6 +1,7 @@
 """The race of WSM: merging checkpoints, against mergekit's linear method and plain torch.
 
-    python -m benchmarks.wsm --megabytes 200 --checkpoints 16 --repeats 9
+    python benchmarks/wsm.py
+    python benchmarks/wsm.py --megabytes 4 --checkpoints 3 --repeats 2 --out /tmp/wsm.csv
 
 Sides take turns, each in a process of its own; medians, with the smallest and largest ratio of one
 round. Results are compared before anything is timed. mergekit gets an environment of its own
@@ -20,13 +21,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from steps.shared.runtime import log, write_csv
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from steps.shared.runtime import log, write_csv  # noqa: E402
 
 FIELDS = (
     "race", "size", "peer", "peer_version", "unit", "ours", "theirs", "ratio", "ratio_low",
     "ratio_high", "max_error", "machine",
 )  # fmt: skip
-ROOT = Path(__file__).resolve().parent.parent
 CURVES = ("linear", "cosine", "1-sqrt", "1-t^2", "ema:0.2")
 TOLERANCE = {"float32": 1e-6, "bfloat16": 2.0**-10}  # of values below .25: 1 ulp in bfloat16
 
@@ -34,9 +37,9 @@ TOLERANCE = {"float32": 1e-6, "bfloat16": 2.0**-10}  # of values below .25: 1 ul
 def main() -> None:
     """Run every race and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--megabytes", type=int, required=True, help="of one checkpoint")
-    parser.add_argument("--checkpoints", type=int, required=True)
-    parser.add_argument("--repeats", type=int, required=True)
+    parser.add_argument("--megabytes", type=int, default=200, help="of one checkpoint")
+    parser.add_argument("--checkpoints", type=int, default=16)
+    parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/wsm.csv")
     args = parser.parse_args()
@@ -94,10 +97,10 @@ def write_checkpoints(folder: Path, n: int, megabytes: int, dtype: str) -> list[
 
 
 class Side:
-    """A process of `wsm_side.py` that merges on request."""
+    """A process of `sides/wsm.py` that merges on request."""
 
     def __init__(self, name: str, python: Path | str, spec: Path) -> None:
-        command = [python, ROOT / "benchmarks" / "wsm_side.py", name, spec]
+        command = [python, ROOT / "benchmarks" / "sides" / "wsm.py", name, spec]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             text=True, env=os.environ | {"PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
@@ -198,6 +201,7 @@ def commands(
     rows = []
     for race, (one, two) in races.items():
         results: dict[str, list[tuple[float, float]]] = {"s": [], "MiB": []}
+        timed(one), timed(two)  # so that both find their libraries in the page cache
         for _ in range(args.repeats):
             (seconds, mib), (their_seconds, their_mib) = timed(one), timed(two)
             results["s"].append((seconds, their_seconds))
@@ -257,9 +261,8 @@ def row(
         "ours": ours, "theirs": theirs, "ratio": theirs / ours, "ratio_low": min(ratios),
         "ratio_high": max(ratios), "max_error": error,
     }  # fmt: skip
-    log(
-        f"{race} [{size}] vs {result['peer']}: {ours:.4g} vs {theirs:.4g} {unit}, x{theirs / ours:.2f}"
-    )
+    ratio = f"{ours:.4g} vs {theirs:.4g} {unit}, x{theirs / ours:.2f}"
+    log(f"{race} [{size}] vs {result['peer']}: {ratio}")
     return result
 
 

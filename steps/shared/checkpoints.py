@@ -37,7 +37,7 @@ from steps.shared.runtime import InputError, progress
 if TYPE_CHECKING:
     import torch
 
-BLOCK = 65536  # elements summed at once by a thread: one float32 block stays in a 1 MiB cache
+BLOCK = 65536  # elements summed at once by a thread: a float32 block stays in a 1 MiB cache
 DTYPES = {"float64": "F64", "float32": "F32", "bfloat16": "BF16", "float16": "F16"}
 
 Sink = Callable[[int, int, np.ndarray], None]  # curve, first element, values
@@ -65,7 +65,11 @@ def merge_checkpoints(
         run = stack.enter_context(_workers(threads))
         writers = [stack.enter_context(CheckpointWriter(out, merge.specs, extra)) for out in outs]
         for name in progress(merge.specs, total=len(merge.specs), label="merge"):
-            merge.reduce(name, _file_sink(writers, name), run)
+
+            def sink(curve: int, start: int, values: np.ndarray, name: str = name) -> None:
+                writers[curve].write(name, values, start=start)
+
+            merge.reduce(name, sink, run)
 
 
 def merged_tensors(
@@ -235,10 +239,6 @@ def _workers(threads: int) -> Iterator[Callable[..., None]]:
                 pass
 
         yield run
-
-
-def _file_sink(writers: Sequence[CheckpointWriter], name: str) -> Sink:
-    return lambda curve, start, values: writers[curve].write(name, values, start=start)
 
 
 def _in_memory(merge: _Merge, threads: int) -> "Iterator[tuple[str, list[torch.Tensor]]]":

@@ -22,6 +22,7 @@ __all__ = ["effect_text", "evaluate_claims", "is_test_node", "load_claims"]
 ROOT = Path(__file__).resolve().parents[2]
 NOT_TESTED = "not tested at this scale"
 VERDICTS = ("holds", "fails", "inconclusive", NOT_TESTED)
+CELL = ("table", "dataset", "split", "row", "metric")
 ROUNDING = 1e-9  # a spread below this part of the values is rounding, not variance
 Row = dict[str, Any]
 Key = tuple[str, str, str, str, str, float | None]  # table, dataset, split, row, metric, x
@@ -48,7 +49,7 @@ def collect(runs: Iterable[Mapping[str, Any]]) -> Cells:
     """Return {(table, dataset, split, row, metric, x): {seed: value}}; a repeat is an error."""
     cells: Cells = {}
     for run in runs:
-        names = (str(run[name]) for name in ("table", "dataset", "split", "row", "metric"))
+        names = (str(run[name]) for name in CELL)
         key = (*names, None if run["x"] in ("", None) else float(run["x"]))
         values, seed = cells.setdefault(key, {}), int(run["seed"])
         if seed in values:
@@ -228,8 +229,11 @@ def _item_arrays(
     if folder is None or not (Path(folder) / claim.items).is_file():
         raise InputError(f"claim {claim.id}: no item file {claim.items} beside the runs")
     by_item: dict[str, list[Mapping[str, str]]] = {}
+    read = {key[:5] for side in keys for key in side}
     for record in read_csv(Path(folder) / claim.items):
-        by_item.setdefault(record["item"], []).append(record)
+        # the file may hold other data sets, with items of their own
+        if tuple(record[name] for name in CELL) in read:
+            by_item.setdefault(record["item"], []).append(record)
     cells = [collect(records) for _, records in sorted(by_item.items())]
     try:
         arrays = [np.stack([_array(c, side, seeds) for c in cells], axis=-1) for side in keys]

@@ -1,7 +1,8 @@
 """Plain English corpora from two raw assets: GCIDE (Webster 1913) and WordNet 3.0.
 
-Entries are printable ASCII plus newline, each text once. GCIDE holds definitions copied from
-WordNet; those are left out, so that the two corpora share no text.
+Entries are one line of printable ASCII each, every text once. GCIDE holds definitions copied from
+WordNet; those are left out, so that the two corpora share no text. Both write headwords in lower
+case, which makes them comparable.
 """
 
 import argparse
@@ -14,12 +15,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from steps.shared.gcide import articles, fold
+from steps.shared.gcide import articles, fold, joined
 from steps.shared.runtime import InputError, atomic_path, log, run_step
+
+_SALT = "retable corpora"  # another one would draw other splits
+_SEPARATORS = {code: " " for code in range(128) if not chr(code).isalnum()}
+_EXAMPLE = re.compile(r'[;:,] ?(?:e\.g\.,? ?)?"')
 
 
 class Entry(NamedTuple):
-    """One dictionary article: `text` is "headword: definition", further senses on lines below."""
+    """One dictionary article: `text` is "headword: definition", one sense after another."""
 
     headword: str
     text: str
@@ -28,7 +33,7 @@ class Entry(NamedTuple):
 class Synset(NamedTuple):
     """One WordNet synset; `hypernyms` are offsets of the '@' pointers, in the same file.
 
-    `pos` is n, v, a, s (an adjective close to another one) or r (adverb).
+    `pos` is n, v, a or r (adverb). `gloss` is the definition, then any examples in quotes.
     """
 
     offset: int
@@ -39,7 +44,10 @@ class Synset(NamedTuple):
 
 
 class SynsetEntry(NamedTuple):
-    """One synset as text, "headword: gloss"; the first lemma stands for it and its hypernyms."""
+    """One synset as text, "headword: gloss", without examples.
+
+    The first lemma, in lower case, stands for the synset and for each of its hypernyms.
+    """
 
     headword: str
     text: str
@@ -50,7 +58,7 @@ class SynsetEntry(NamedTuple):
 
 def normalised(text: str) -> str:
     """Return the form in which two texts count as the same: lower case letters and digits only."""
-    return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
+    return " ".join(fold(text).lower().translate(_SEPARATORS).split())
 
 
 def gcide_entries(path: str | Path, *, known: Iterable[str] = ()) -> Iterator[Entry]:
@@ -62,7 +70,7 @@ def gcide_entries(path: str | Path, *, known: Iterable[str] = ()) -> Iterator[En
     for headword, definitions in articles(path):
         fresh = [text for text in definitions if _first_time(text, seen)]
         if fresh:
-            yield Entry(headword, f"{headword}: " + "\n".join(fresh))
+            yield Entry(headword, f"{headword}: {joined(fresh)}")
 
 
 def _first_time(text: str, seen: set[str]) -> bool:
@@ -94,7 +102,7 @@ def _synset(line: str) -> Synset:
     pointers = range(end + 1, end + 1 + 4 * int(fields[end]), 4)
     return Synset(
         offset=int(fields[0]),
-        pos=fields[2],
+        pos=fields[2].replace("s", "a"),  # s: an adjective close to another one
         lemmas=tuple(fold(word.replace("_", " ")) for word in lemmas),
         gloss=fold(" ".join(gloss.replace("`", "'").split())),
         hypernyms=tuple(int(fields[at + 1]) for at in pointers if fields[at] == "@"),
@@ -104,23 +112,32 @@ def _synset(line: str) -> Synset:
 def wordnet_entries(paths: Iterable[str | Path]) -> Iterator[SynsetEntry]:
     """Yield each synset of WordNet `data.*` files as text, each gloss once."""
     everything = list(synsets(paths))
-    # only nouns and verbs have hypernyms, so s and a need not share a key
-    names = {(synset.pos, synset.offset): synset.lemmas[0] for synset in everything}
+    names = {(synset.pos, synset.offset): synset.lemmas[0].lower() for synset in everything}
     seen: set[str] = set()
     for synset in everything:
-        if _first_time(synset.gloss, seen):
-            name = synset.lemmas[0]
+        gloss = definition(synset.gloss)
+        if _first_time(gloss, seen):
+            name = names[synset.pos, synset.offset]
             kinds = tuple(names[synset.pos, offset] for offset in synset.hypernyms)
-            yield SynsetEntry(name, f"{name}: {synset.gloss}", synset.pos, synset.gloss, kinds)
+            yield SynsetEntry(name, f"{name}: {gloss}", synset.pos, gloss, kinds)
+
+
+def definition(gloss: str) -> str:
+    """Return a WordNet gloss without its quoted examples; quotes within parentheses stay."""
+    for match in _EXAMPLE.finditer(gloss):
+        before = gloss[: match.start()]
+        if before.count("(") <= before.count(")"):
+            return before.rstrip(";:, ")
+    return gloss.rstrip(";:, ")
 
 
 def glosses(paths: Iterable[str | Path]) -> set[str]:
     """Return the normalised WordNet glosses, whole and without their quoted examples."""
     texts = [synset.gloss for synset in synsets(paths)]
-    return {normalised(part) for text in texts for part in (text, text.partition('; "')[0])}
+    return {normalised(part) for text in texts for part in (text, definition(text))}
 
 
-def split_of(key: str, fractions: dict[str, float]) -> str:
+def split_of(headword: str, fractions: dict[str, float]) -> str:
     """Return the split of a headword: by a hash of it alone, upper and lower case being equal.
 
     Entries may so come and go without moving the others, and two corpora agree on a word.
@@ -128,30 +145,30 @@ def split_of(key: str, fractions: dict[str, float]) -> str:
     """
     if any(share <= 0 for share in fractions.values()) or abs(sum(fractions.values()) - 1) > 1e-9:
         raise InputError(f"fractions {fractions}: each must be above 0 and their sum 1")
-    digest = hashlib.sha256(key.strip().casefold().encode()).digest()
+    digest = hashlib.sha256(f"{_SALT}\n{headword.strip().casefold()}".encode()).digest()
     point = int.from_bytes(digest[:8], "big") / 2**64
     *bounds, _ = itertools.accumulate(fractions.values())
     return list(fractions)[bisect.bisect(bounds, point)]
-
-
-def split_by_entry(
-    keys: Sequence[str], *, fractions: dict[str, float], salt: str
-) -> dict[str, list[int]]:
-    """Return split -> indices into `keys` (headwords); another `salt` draws another split."""
-    result: dict[str, list[int]] = {name: [] for name in fractions}
-    for index, key in enumerate(keys):
-        result[split_of(f"{salt}\n{key.strip()}", fractions)].append(index)
-    return result
 
 
 def read_corpus(path: str | Path) -> Iterator[dict[str, Any]]:
     """Yield the entries of a file made by this module; a broken one is an `InputError`."""
     try:
         with open(path, encoding="ascii") as file:
-            for line in file:
-                yield json.loads(line)
-    except (OSError, ValueError) as error:
+            for number, line in enumerate(file, 1):
+                yield _entry(line, f"{path}, line {number}")
+    except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: not a corpus of JSON lines ({error})") from None
+
+
+def _entry(line: str, where: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{where}: not a corpus of JSON lines ({error})") from None
+    if not isinstance(entry, dict) or not {"headword", "text"} <= entry.keys():
+        raise InputError(f"{where}: not a corpus entry: needs a headword and a text")
+    return entry
 
 
 def main(argv: Sequence[str] | None = None) -> None:

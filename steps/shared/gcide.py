@@ -40,8 +40,9 @@ _LABEL = re.compile(
     r"^\([^()]{1,40}\) (?=[A-Z])|\((?:[a-z]|[A-Z][a-z]*\.?(?:,? (?:& )?[A-Z][a-z]*\.)*)\) ?"
 )
 _CITATION = re.compile(
-    r"\(--[^()]*\) ?| ?--(?=[A-Z(\"])(?:[^\[\]]{1,45}$|(?:(?:[A-Z][\w'-]*|[ivxlc]+|[\d:,-]+|of|the"
-    r"|&)[.,]* )*?(?:[A-Z][\w'-]+|& C|[ivxlc]+|[\d:-]+)\.(?= [A-Z\"(]|$))"
+    r"\(--[^()]*\) ?| ?--(?=(?:[1-3] )?[A-Z(\"])(?:[^\[\]]{1,45}$"
+    r"|(?:(?:[A-Z][\w'-]*|[ivxlc]+|[\d:,-]+|of|the|&)[.,]* )*?"
+    r"(?:[A-Z][\w'-]+|& C|[ivxlc]+|[\d:-]+)\.(?= [A-Z\"(]|$))"
 )
 _DERIVED = re.compile(r" ?-- ?\{[^{}]*[\"*`][^{}]*\}.*$")
 _PART_OF_SPEECH = re.compile(r" -- (?:n|a|adj|adv|v|v\. [ti])\.(?: (?:sing\. & )?pl\.)? (?=[A-Z])")
@@ -55,10 +56,11 @@ _CROSS_REFERENCE = re.compile(
 _DAMAGED = re.compile(r"(?:^|[ (\d;])\?|\?[\w\"]|\w\"\w|\w\? [a-z]|[a-z]\^|--[A-Z(]")
 _PLAIN = re.compile(r"[\w ,;.:()'/&!$%-]*")
 # An open bracket, a pronunciation, an etymology, an address.
-_STRAY = (*"`*[]\\<>@", "()", "===", "....", " fr. ", "Skr.", "http", "www.")
+_STRAY = (*"`*[]\\<>@", "()", "===", "----", "....", "??", " fr. ", "Skr.", "http", "www.")
 _WORD_LIST = re.compile(r"(?:\b[A-Z]\w+ ){8}")
 _SPACED = (" ,", " ;", " .", " )", ",,", ",;")
 _SPACE_BEFORE = re.compile(r",? ([,;.)])(?=[ ,;.)]|$)|,(?=[,;])")
+_LEADING, _ENDINGS = ",;:.-) ", (".", "!", "?", '"', "'", ")")
 _LEFTOVER = re.compile(r"(?<=\.) (?:\S+ ?){1,2}$|(?<=\.) [^.]*[;:,]$")
 
 
@@ -71,7 +73,7 @@ def fold(text: str) -> str:
 
 
 def articles(path: str | Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield (headword, definitions) of each article of a dictd GCIDE file (gzip).
+    """Yield (headword in lower case, definitions) of each article of a dictd GCIDE file (gzip).
 
     Left out: the preamble, pronunciations, etymologies, quotations, lists of synonyms, mere
     cross-references, and every definition whose source tag names WordNet.
@@ -84,7 +86,8 @@ def articles(path: str | Path) -> Iterator[tuple[str, list[str]]]:
     for article in re.split(r"\n(?=\S)", raw):
         match = _HEAD_LINE.match(article)
         if match is not None:
-            yield fold(_LETTER.sub(_letter, match[1])).strip(), list(_definitions(article))
+            headword = fold(_LETTER.sub(_letter, match[1])).strip().lower()
+            yield headword, list(_definitions(article))
 
 
 def _definitions(article: str) -> Iterator[str]:
@@ -117,6 +120,20 @@ def _head_end(article: str) -> int:
     return match.end() if match else end
 
 
+def joined(definitions: list[str]) -> str:
+    """Return definitions as one line of whole sentences; some go on in the next definition."""
+    text = ""
+    for definition in definitions:
+        if text:
+            text = (_closed(text) if definition[0].isupper() else text) + " "
+        text += definition
+    return _closed(text)
+
+
+def _closed(text: str) -> str:
+    return text if text.endswith(_ENDINGS) else text.rstrip(",;: ") + "."
+
+
 def _letter(match: re.Match[str]) -> str:
     name, accented, plain = match.groups()
     return _NAMED.get(name, match[0]) if name else accented or plain
@@ -131,17 +148,17 @@ def _clean(block: str) -> str:
         return ""
     if "[" in text:
         text = re.sub(_BRACKETS, "", _LETTER.sub(_letter, text))
-    text = _LABEL.sub("", _SENSE_NUMBER.sub("", text.strip()))
+    text = _LABEL.sub("", _SENSE_NUMBER.sub("", text.lstrip(_LEADING)))
     if "--" in text:
         text = _CITATION.sub("", _DERIVED.sub("", text).strip())
         text = _PART_OF_SPEECH.sub(" ", text).rstrip("- ")
     text = fold(" ".join(text.replace("{", "").replace("}", "").split()))
     if any(mark in text for mark in _SPACED):
         text = _SPACE_BEFORE.sub(r"\1", text)
-    text = _SEE.sub("", text.lstrip(",;:.-) "))
+    text = _SEE.sub("", text.lstrip(_LEADING))
     if text.endswith(("?.", "..")) and not text.endswith("..."):
         text = text[:-1]
-    if not text.endswith((".", "!", "?", '"', "'", ")")):
+    if not text.endswith(_ENDINGS):
         text = _LEFTOVER.sub("", text)
     return text if _worth_keeping(text) else ""
 

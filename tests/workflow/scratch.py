@@ -105,18 +105,22 @@ def _environment(shared: Path) -> dict[str, str]:
         for role in ("AUTHOR", "COMMITTER")
         for key, value in (("NAME", "Test"), ("EMAIL", "test@example.org"))
     }
-    return env | git | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}",
-        "RETABLE_CACHE": str(shared / "cache"),
-        "XDG_CACHE_HOME": str(shared / "xdg"),
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "DVC_NO_ANALYTICS": "1",
-        "DVC_GLOBAL_CONFIG_DIR": str(shared / "dvc"),
-        "DVC_SITE_CACHE_DIR": str(shared / "dvc-site"),
-        "WANDB_MODE": "disabled",
-        "OMP_NUM_THREADS": "1",
-    }
+    return (
+        env
+        | git
+        | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}",
+            "RETABLE_CACHE": str(shared / "cache"),
+            "XDG_CACHE_HOME": str(shared / "xdg"),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "DVC_NO_ANALYTICS": "1",
+            "DVC_GLOBAL_CONFIG_DIR": str(shared / "dvc"),
+            "DVC_SITE_CACHE_DIR": str(shared / "dvc-site"),
+            "WANDB_MODE": "disabled",
+            "OMP_NUM_THREADS": "1",
+        }
+    )
 
 
 def fill_cache(cache: Path) -> None:

@@ -3,6 +3,7 @@
 import fcntl
 import functools
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -42,11 +43,21 @@ def hold_run_lock():
     hold_run_lock.file = open(LOCK, "a")
     try:
         fcntl.flock(hold_run_lock.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove_remains()
         fcntl.flock(hold_run_lock.file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise WorkflowError(
+        raise SystemExit(
             "another run is working in this folder: wait for it to end, or stop it, then run again"
         ) from None
+
+
+def remove_remains():
+    """Remove the temporary files that killed jobs left, which DVC would record as results."""
+    for path in list(Path("results").glob("**/.*.tmp")):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def seeds(paper):

@@ -259,6 +259,23 @@ def test_stale_package_lists_are_refreshed_once(registry, tmp_path):
     assert registry.calls == [f"apt-get {call}" for call in expected]
 
 
+def test_lists_that_cannot_be_refreshed_mean_no_network(registry, tmp_path):
+    registry.says(
+        "apt-get",
+        '[ "$1" = update ] && { echo "W: Temporary failure resolving host" >&2; exit 0; }\n'
+        'echo "E: Unable to locate package tiny" >&2\nexit 100',
+    )
+    assert "no network" in _failure(_asset(), tmp_path / "cache")
+    assert len(registry.calls) == 3
+
+
+def test_a_silent_client_is_named(registry, tmp_path):
+    registry.says("npm", "exit 7")
+    assert "npm failed: it said nothing" in _failure(_asset("npm"), tmp_path / "cache")
+    registry.says("npm", "exit 0")
+    assert "left 0 files" in _failure(_asset("npm"), tmp_path / "cache")
+
+
 def test_a_full_disk_says_how_many_bytes_and_leaves_nothing_half_done(
     registry, tmp_path, monkeypatch
 ):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steps.shared import corpora
-from steps.shared.gcide import fold
+from steps.shared.gcide import fold, joined
 from steps.shared.runtime import InputError
 
 GCIDE = r"""
@@ -35,7 +35,10 @@ Apple \Ap"ple\ ([a^]p"p'l), n. [OE. appel, AS. [ae]ppel; akin to
          20[deg].
          [1913 Webster]
 
-   {Apple pie}, a pie made of apples. See {Pie}, n., 2.
+   {Apple pie}, a pie made of apples, also called
+      [1913 Webster]
+
+   apple tart or apple cake. --1 Sam. iii. 18.
       [1913 Webster]
 
    Syn: pome, pippin.
@@ -76,16 +79,14 @@ Copy \Cop"y\, n.
    [1913 Webster]
 """
 
+TREE = "Any tree bearing apples. "
 EXPECTED = {
-    "Apple": [
-        "The fleshy fruit of a tree (Pyrus malus), eaten raw; as, an apple a day.",
-        "Any tree bearing apples.",
-        "There are cafes where aesthetes eat them at 20 degrees.",
-        "Apple pie, a pie made of apples.",
-    ],
-    "apple-jack": ["A fourth spirit, of good origin."],
-    "Bolus": ["A rounded mass of anything, small or large."],
-    "Bolic": ["Like a mass. The mass which is meant here."],
+    "apple": "The fleshy fruit of a tree (Pyrus malus), eaten raw; as, an apple a day. "
+    f"{TREE}There are cafes where aesthetes eat them at 20 degrees. "
+    "Apple pie, a pie made of apples, also called apple tart or apple cake.",
+    "apple-jack": "A fourth spirit, of good origin.",
+    "bolus": "A rounded mass of anything, small or large.",
+    "bolic": "Like a mass. The mass which is meant here.",
 }
 
 NOUN = """  1 This software and database is provided to you, the LICENSEE.
@@ -115,14 +116,14 @@ def wordnet(tmp_path):
 
 
 def _definitions(entries):
-    return {name: text.removeprefix(f"{name}: ").split("\n") for name, text in entries}
+    return {name: text.removeprefix(f"{name}: ") for name, text in entries}
 
 
 def test_gcide_keeps_definitions_and_nothing_else(gcide):
     entries = list(corpora.gcide_entries(gcide))
     assert all(entry.text.startswith(f"{entry.headword}: ") for entry in entries)
     found = _definitions(entries)
-    assert found.pop("Bad") == ["A bad byte in it."]
+    assert found.pop("bad") == "A bad byte in it."
     # a sense of Bolus is damaged, Bolused is a mere reference, Copy a repetition
     assert found == EXPECTED
 
@@ -130,8 +131,21 @@ def test_gcide_keeps_definitions_and_nothing_else(gcide):
 def test_gcide_leaves_out_known_texts(gcide):
     known = {corpora.normalised("any tree BEARING apples")}
     found = _definitions(corpora.gcide_entries(gcide, known=known))
-    assert found["Apple"] == [text for text in EXPECTED["Apple"] if not text.startswith("Any")]
-    assert found["Bolic"] == EXPECTED["Bolic"]
+    assert found["apple"] == EXPECTED["apple"].replace(TREE, "")
+    assert found["bolic"] == EXPECTED["bolic"]
+
+
+@pytest.mark.parametrize(
+    ("definitions", "line"),
+    [
+        (["Having three lights", "A lamp."], "Having three lights. A lamp."),
+        (["One of four, called", "counter."], "One of four, called counter."),
+        (["Of the sea;"], "Of the sea."),
+        (['It is "so"', "Is it?"], 'It is "so" Is it?'),
+    ],
+)
+def test_senses_become_one_line_of_whole_sentences(definitions, line):
+    assert joined(definitions) == line
 
 
 def test_synsets_have_lemmas_gloss_and_hypernyms(wordnet):
@@ -141,16 +155,36 @@ def test_synsets_have_lemmas_gloss_and_hypernyms(wordnet):
     assert (living.gloss, living.hypernyms) == ("a thing that lives (called 'alive')", (101,))
     # an instance is not a kind: '@i' is left out
     assert (rome.gloss, rome.hypernyms) == ("the capital of Italy", (202,))
-    assert live.lemmas == ("live", "alive") and live.pos == "s"
+    assert live.lemmas == ("live", "alive") and live.pos == letters.pos == "a"
     assert letters.lemmas == tuple("abcdefghijk")  # the count of words is hexadecimal
 
 
 def test_wordnet_entries_name_their_hypernyms_and_come_once(wordnet):
     entries = list(corpora.wordnet_entries(wordnet))
-    assert [entry.headword for entry in entries] == ["entity", "living thing", "Rome", "a"]
+    # the gloss of `live` is that of `entity`, but for its example
+    assert [entry.headword for entry in entries] == ["entity", "living thing", "rome", "a"]
+    assert entries[0].text == "entity: that which is" and not entries[0].hypernyms
     assert entries[2] == (
-        "Rome", "Rome: the capital of Italy", "n", "the capital of Italy", ("living thing",),
+        "rome", "rome: the capital of Italy", "n", "the capital of Italy", ("living thing",),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gloss", "definition"),
+    [
+        ('harmful; of evil; "malefic stars"; "a curse"- Shaw', "harmful; of evil"),
+        ('go under, "The raft sank"', "go under"),
+        ('not movable; e.g. "frozen prices"', "not movable"),
+        (
+            '(said of a ball; "in play") in bounds; "a ball"',
+            '(said of a ball; "in play") in bounds',
+        ),
+        ('progress (as in "make strides")', 'progress (as in "make strides")'),
+        ("to eat ;", "to eat"),
+    ],
+)
+def test_a_definition_has_no_examples(gloss, definition):
+    assert corpora.definition(gloss) == definition
 
 
 def test_glosses_are_known_with_and_without_their_examples(wordnet):
@@ -169,33 +203,26 @@ def test_fold_keeps_the_letters_under_accents():
     assert fold("Besan\u00e7on, na\u00efve\n\u03b1 \ufb01n\t") == "Besancon, naive\n fin"
 
 
-WORDS = st.lists(st.text(st.characters(codec="utf-8"), max_size=8), max_size=40)
+FRACTIONS = {"train": 0.94, "validation": 0.02, "test": 0.04}
 
 
-@given(WORDS, st.text(max_size=4))
-def test_a_headword_falls_in_one_split_and_every_entry_in_one(keys, salt):
-    keys = keys + [f" {key.swapcase()} " for key in keys]
-    fractions = {"train": 0.5, "validation": 0.25, "test": 0.25}
-    parts = corpora.split_by_entry(keys, fractions=fractions, salt=salt)
-    assert sorted(i for part in parts.values() for i in part) == list(range(len(keys)))
-    split = {index: name for name, part in parts.items() for index in part}
-    by_word = {}
-    for index, key in enumerate(keys):
-        assert by_word.setdefault(key.strip().casefold(), split[index]) == split[index]
+@given(st.text(st.characters(codec="utf-8"), max_size=8))
+def test_a_headword_falls_in_one_split_however_it_is_written(word):
+    split = corpora.split_of(word, FRACTIONS)
+    assert split in FRACTIONS
+    assert corpora.split_of(f" {word.casefold()}\n", FRACTIONS) == split
 
 
-def test_the_shares_are_kept_the_salt_matters_and_other_entries_do_not():
-    keys = [f"word {number}" for number in range(20_000)]
-    fractions = {"train": 0.94, "validation": 0.02, "test": 0.04}
-    parts = corpora.split_by_entry(keys, fractions=fractions, salt="a")
-    for name, share in fractions.items():
+def test_the_splits_have_their_shares_and_never_move():
+    words = [f"word {number}" for number in range(20_000)]
+    splits = [corpora.split_of(word, FRACTIONS) for word in words]
+    for name, share in FRACTIONS.items():
         # five standard deviations of a binomial share
-        tolerance = 5 * (share * (1 - share) / len(keys)) ** 0.5
-        assert abs(len(parts[name]) / len(keys) - share) < tolerance
-    assert corpora.split_by_entry(keys, fractions=fractions, salt="b") != parts
-    fewer = corpora.split_by_entry(keys[:100], fractions=fractions, salt="a")
-    assert fewer["train"] == [index for index in parts["train"] if index < 100]
-    assert corpora.split_of("Word", fractions) == corpora.split_of(" word", fractions)
+        tolerance = 5 * (share * (1 - share) / len(words)) ** 0.5
+        assert abs(splits.count(name) / len(words) - share) < tolerance
+    # a changed hash or salt would move published test sets
+    halves = {"train": 0.5, "test": 0.5}
+    assert "".join(corpora.split_of(word, halves)[:2] for word in words[:8]) == "tetetrtrtetetrte"
 
 
 @pytest.mark.parametrize("fractions", [{"a": 0.5, "b": 0.4}, {"a": 1.1, "b": -0.1}, {}])
@@ -204,7 +231,7 @@ def test_fractions_that_are_none_are_refused(fractions):
         corpora.split_of("word", fractions)
 
 
-def test_no_text_falls_in_two_splits(tmp_path):
+def test_no_definition_falls_in_two_splits(tmp_path):
     rng = random.Random(0)
     articles = [
         f"W{rng.randrange(50)} \\W\\, n.\n   A thing of kind {rng.randrange(60)} here.\n   [PJC]\n"
@@ -212,13 +239,10 @@ def test_no_text_falls_in_two_splits(tmp_path):
     ]
     path = tmp_path / "gcide.dict.dz"
     path.write_bytes(gzip.compress("\n".join(articles).encode()))
-    entries = list(corpora.gcide_entries(path))
-    halves = {"train": 0.5, "test": 0.5}
-    parts = corpora.split_by_entry([e.headword for e in entries], fractions=halves, salt="")
-    texts = {
-        name: {line for i in part for line in entries[i].text.partition(": ")[2].split("\n")}
-        for name, part in parts.items()
-    }
+    texts = {"train": set(), "test": set()}
+    for headword, text in corpora.gcide_entries(path):
+        split = corpora.split_of(headword, {"train": 0.5, "test": 0.5})
+        texts[split].add(text.partition(": ")[2])
     assert texts["train"] and texts["test"] and not texts["train"] & texts["test"]
 
 
@@ -230,12 +254,12 @@ def test_the_command_line_writes_the_same_lines_each_time(gcide, wordnet, tmp_pa
         corpora.main(["gcide", "--input", str(gcide), "--exclude", *data, "--out", str(out)])
         runs.append(out.read_bytes())
     assert runs[0] == runs[1]
-    assert [entry["headword"] for entry in corpora.read_corpus(out)] == [*EXPECTED, "Bad"]
+    assert [entry["headword"] for entry in corpora.read_corpus(out)] == [*EXPECTED, "bad"]
     corpora.main(["wordnet", "--input", *data, "--out", str(out)])
     first = json.loads(out.read_text().splitlines()[0])
     assert first == {
-        "headword": "entity", "text": 'entity: that which is; "an entity is"', "pos": "n",
-        "gloss": 'that which is; "an entity is"', "hypernyms": [],
+        "headword": "entity", "text": "entity: that which is", "pos": "n",
+        "gloss": "that which is", "hypernyms": [],
     }  # fmt: skip
 
 
@@ -254,3 +278,11 @@ def test_bad_input_is_named_and_writes_nothing(tmp_path):
     with pytest.raises(InputError, match="not a corpus"):
         list(corpora.read_corpus(empty))
     assert not out.exists()
+
+
+@pytest.mark.parametrize("line", ["3", '["headword", "text"]', '{"headword": "a"}', '{"head', ""])
+def test_a_broken_line_of_a_corpus_is_named(line, tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    path.write_text(f'{{"headword": "a", "text": "a: b"}}\n{line}\n')
+    with pytest.raises(InputError, match="corpus.jsonl, line 2: not a corpus"):
+        list(corpora.read_corpus(path))

@@ -7,6 +7,7 @@ meanwhile. `keep` holds the merged model whole, as one must to use it; else tens
 they come. Every merge opens its files anew.
 """
 
+import ctypes
 import json
 import sys
 import threading
@@ -49,7 +50,7 @@ def streaming_sum(files: list[str], weights: list[list[float]], threads: int) ->
 
 
 def mergekit(files: list[str], weights: list[list[float]], threads: int) -> Iterator:
-    """mergekit's linear method through its own planner, loaders and executor, short of saving."""
+    """The linear method of mergekit through its own planner and executor, short of saving."""
     from mergekit.graph import Executor
     from mergekit.options import MergeOptions
     from mergekit.scripts import merge_raw_pytorch as raw
@@ -83,6 +84,7 @@ def anonymous_mib() -> float:
 
 def growth(run: Callable[[], Any]) -> float:
     """Return by how many MiB anonymous memory rises while `run` runs, sampled every ms."""
+    ctypes.CDLL(None).malloc_trim(0)  # what earlier merges freed must not hide what this one needs
     start, done, peak = anonymous_mib(), threading.Event(), [0.0]
 
     def watch() -> None:

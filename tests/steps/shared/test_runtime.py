@@ -1,0 +1,217 @@
+"""Seeded streams, atomic and reproducible files, state folders, what a step prints."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steps.shared import runtime
+from steps.shared.config import StepConfig
+from steps.shared.runtime import InputError, atomic_path, job_key, stream, training_state
+
+ROOT = Path(__file__).resolve().parents[3]
+KEY = {"paper": "p", "row": "r", "seed": 0, "config": {"a": 1}}
+
+
+def draws(*key) -> list[int]:
+    return stream(*key).integers(2**62, size=4).tolist()
+
+
+# random streams
+# --------------
+def test_a_stream_is_decided_by_paper_purpose_and_seed_alone():
+    assert draws("wsm", "data", 0) == draws("wsm", "data", 0)
+    others = [("wsn", "data", 0), ("wsm", "init", 0), ("wsm", "data", 1)]
+    assert len({tuple(draws(*key)) for key in [("wsm", "data", 0), *others]}) == 4
+    with pytest.raises(TypeError):
+        stream("wsm", "data", 0, "row")
+
+
+def test_a_stream_is_the_same_in_another_process():
+    code = "from steps.shared.runtime import stream; print(stream('wsm','data',7).integers(2**62))"
+    env = {**os.environ, "PYTHONHASHSEED": "123"}
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True)
+    assert int(found.stdout) == stream("wsm", "data", 7).integers(2**62)
+
+
+# files
+# -----
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "new" / "a.txt"
+    runtime.write_text(path, "old")
+    with pytest.raises(RuntimeError), atomic_path(path) as temporary:
+        temporary.write_text("half")
+        assert path.read_text() == "old"
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert os.listdir(path.parent) == ["a.txt"]
+    with atomic_path(path) as temporary:
+        assert temporary.parent == path.parent  # else the rename could cross file systems
+        temporary.write_text("new")
+    assert path.read_text() == "new"
+    assert os.listdir(path.parent) == ["a.txt"]
+
+
+@pytest.mark.parametrize("mask, bits", [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_permissions_follow_the_umask(tmp_path, mask, bits):
+    before = os.umask(mask)
+    try:
+        runtime.write_text(tmp_path / "a", "")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == bits
+
+
+def test_json_has_one_form(tmp_path):
+    runtime.write_json(tmp_path / "a", {"b": [0.1, "é"], "a": 1})
+    runtime.write_json(tmp_path / "b", {"a": 1, "b": [0.1, "é"]})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a").read_text("utf-8") == '{\n "a": 1,\n "b": [\n  0.1,\n  "é"\n ]\n}\n'
+    assert runtime.read_json(tmp_path / "a") == {"a": 1, "b": [0.1, "é"]}
+    for name, text in (("broken", "{"), ("missing", None)):
+        if text:
+            (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=f"{name}: not a readable JSON file"):
+            runtime.read_json(tmp_path / name)
+
+
+@given(value=st.floats(allow_nan=False))
+def test_floats_survive_a_csv_file_exactly(tmp_path_factory, value):
+    path = tmp_path_factory.getbasetemp() / "floats.csv"
+    runtime.write_csv(path, ["x", "y"], [{"x": value, "y": np.float64(value)}])
+    (row,) = runtime.read_csv(path)
+    assert (float(row["x"]), float(row["y"])) == (value, value)
+
+
+def test_a_csv_file_has_the_given_columns_and_plain_line_ends(tmp_path):
+    runtime.write_csv(tmp_path / "a", ["b", "a"], [{"a": 1, "b": None}, {"a": "x,y", "b": 0.5}])
+    assert (tmp_path / "a").read_bytes() == b'b,a\n,1\n0.5,"x,y"\n'
+    with pytest.raises(ValueError, match="fieldnames"):
+        runtime.write_csv(tmp_path / "a", ["a"], [{"z": 1}])
+
+
+# state folders
+# -------------
+def test_a_state_folder_goes_with_success_and_stays_with_failure(tmp_path):
+    with pytest.raises(RuntimeError), training_state(tmp_path, KEY) as folder:
+        (folder / "checkpoint").write_text("half way")
+        raise RuntimeError
+    with training_state(tmp_path, {**KEY, "config": {"a": 2}}) as other:
+        assert other != folder
+        assert not (other / "checkpoint").exists()
+    with training_state(tmp_path, KEY) as again:
+        assert (again / "checkpoint").read_text() == "half way"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_job_has_one_trainer_and_a_killed_one_leaves_its_state(tmp_path):
+    code = (
+        "import sys, time; from steps.shared.runtime import training_state as hold\n"
+        f"with hold({str(tmp_path)!r}, {KEY!r}) as folder:\n"
+        "    (folder / 'checkpoint').write_text('kept'); print('held', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(InputError) as refused, training_state(tmp_path, KEY):
+            pass
+        assert "another process is training this job" in str(refused.value)
+        assert "\n" not in str(refused.value)
+        with training_state(tmp_path, {**KEY, "seed": 1}):
+            pass  # another job is free
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        holder.stdout.close()
+    with training_state(tmp_path, KEY) as folder:
+        assert (folder / "checkpoint").read_text() == "kept"
+
+
+class Config(StepConfig):
+    rate: float
+
+
+def key_of(path, *, module="steps.wsm.plan", rate=0.1, row="r", **flags):
+    args = Namespace(**{"seed": 0, "scale": "mini", "threads": 1, **flags})
+    return job_key(module, args, paper="p", row=row, config=Config(rate=rate), inputs=[path])
+
+
+def test_whatever_decides_a_result_enters_the_job_key(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_bytes(b"1")
+    two.write_bytes(b"2")
+    keys = [
+        key_of(one),
+        key_of(two),
+        key_of(one, rate=0.2),
+        key_of(one, seed=1),
+        key_of(one, scale="smoke"),
+        key_of(one, threads=2),
+        key_of(one, row="s"),
+        key_of(one, module="steps.wsm.curves"),
+    ]
+    assert len({runtime.fingerprint(key) for key in keys}) == len(keys)
+    two.write_bytes(b"1")  # the bytes count, not the name
+    assert key_of(two) == keys[0]
+    assert json.loads(json.dumps(keys[0])) == keys[0]
+
+
+def test_a_fingerprint_ignores_the_order_of_keys():
+    assert runtime.fingerprint({"a": 1, "b": 2}) == runtime.fingerprint({"b": 2, "a": 1})
+    assert runtime.fingerprint({"a": 1, "b": 2}) != runtime.fingerprint({"a": 2, "b": 1})
+
+
+# what a step prints
+# ------------------
+def run(body: str) -> subprocess.CompletedProcess:
+    code = (
+        "from steps.shared.runtime import InputError, run_step\n"
+        f"def main():\n    {body}\nrun_step(main)"
+    )
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_bad_input_is_one_line_and_exit_code_1():
+    done = run("raise InputError('a.csv: no column x')")
+    assert done.returncode == 1
+    error, cost = done.stderr.splitlines()
+    assert error == "error: a.csv: no column x"
+    assert cost.startswith("cost: ")
+
+
+def test_a_defect_keeps_its_traceback_and_the_cost_is_logged():
+    done = run("raise KeyError('x')")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "KeyError: 'x'" in done.stderr
+    assert "cost: " in done.stderr
+
+
+def test_the_cost_holds_the_work_of_children():
+    burn = "t=time.process_time\nwhile t() < 0.4: pass"
+    done = run(
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time;' + {burn!r}])"
+    )
+    assert done.returncode == 0
+    _, seconds, *_, peak, unit = done.stderr.split()
+    assert float(seconds) >= 0.4
+    assert (float(peak) > 5, unit) == (True, "MiB")
+
+
+def test_progress_logs_lines_and_passes_everything_on(monkeypatch, capsys):
+    clock = iter(range(0, 1000, 3))  # three seconds an item: every second one gets a line
+    monkeypatch.setattr(runtime.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
+    items = list(runtime.progress(iter("abcde"), total=7, label="work", start=2))
+    assert items == list("abcde")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["work: 4/7, about 9 s left", "work: 6/7, about 3 s left"]
