@@ -17,7 +17,7 @@ from steps.shared.codedigest import code_digest
 from steps.shared.runtime import InputError
 from workflow.progress import Progress, known_seconds
 
-PAPERS = list(config.get("papers") or {})
+PAPERS = list(config["papers"]) if isinstance(config.get("papers"), dict) else []
 LOCK = Path(".snakemake/retable.lock")
 
 # a job that outlives a killed run still holds the lock, so that it cannot write beside the next run

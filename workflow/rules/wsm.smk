@@ -138,9 +138,9 @@ rule wsm_evaluate_seed:
         runs="results/{scale}/wsm/evaluate/seeds/seed{seed}.csv",
         outcomes="results/{scale}/wsm/evaluate/seeds/seed{seed}_items.csv",
     log:
-        "logs/{scale}/wsm/evaluate_seed{seed}.log",
+        "logs/{scale}/wsm/evaluate_seed_seed{seed}.log",
     benchmark:
-        "logs/{scale}/wsm/evaluate_seed{seed}.tsv"
+        "logs/{scale}/wsm/evaluate_seed_seed{seed}.tsv"
     conda:
         "../envs/python.yaml"
     threads: 1
