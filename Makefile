@@ -52,7 +52,7 @@ kernel-table:
 clean:
 	rm -rf results state logs wandb assets report.html .snakemake
 
-$(READY): requirements.lock requirements-test.lock
+$(READY):
 	@for tool in $(PYTHON) git gcc; do command -v $$tool > /dev/null || { echo "missing: $$tool"; exit 1; }; done
 	@$(PYTHON) -c "import sys; sys.exit(0 if sys.version_info[:2] == (3, 11) else 'missing: Python 3.11, where the lock resolves (make PYTHON=python3.11)')"
 	@$(PYTHON) -c "import ensurepip, venv" || { echo "missing: Python's venv module (python3.11-venv)"; exit 1; }
