@@ -1,7 +1,7 @@
 """The race of WSM: merging checkpoints, against mergekit's linear method and plain torch.
 
     python benchmarks/wsm.py
-    python benchmarks/wsm.py --megabytes 4 --checkpoints 3 --repeats 2 --out /tmp/wsm.csv
+    python benchmarks/wsm.py --megabytes 4 --checkpoints 3 --repeats 2 --out small.csv
 
 Sides take turns, each in a process of its own; medians, with the smallest and largest ratio of one
 round. Results are compared before anything is timed. mergekit gets an environment of its own

@@ -110,7 +110,7 @@ def test_a_row_is_given_the_common_part_and_its_own():
 # --------
 @pytest.mark.parametrize("scale", ["mini", *SCALES])
 def test_the_committed_scales_are_valid(scale):
-    validate(load(scale))
+    assert validate(load(scale)) is None
 
 
 @pytest.mark.parametrize(
