@@ -9,7 +9,7 @@ import importlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -26,6 +26,21 @@ class StepConfig(BaseModel):
     """Base of every phase's configuration: no unknown keys, no coercion, immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Block(NamedTuple):
+    """A paper's whole block, each part valid by itself: what `check` of its config.py is given.
+
+    `check(block)`, where a paper has one, yields (key within the block, value, rule) for whatever
+    does not fit together. `train` holds each row's resolved configuration.
+    """
+
+    seeds: list[int]
+    rows: list[str]
+    prepare: Any
+    train: dict[str, Any]
+    merge: Any
+    evaluate: Any
 
 
 Model = TypeVar("Model", bound=StepConfig)
@@ -132,7 +147,25 @@ def _block_problems(paper: str, block: Any) -> list[Problem]:
         model = getattr(models, phase.capitalize())
         problems += _model_problems(model, block[phase], f"{here}.{phase}")
     problems += _train_problems(models.Train, block, f"{here}.train")
+    if not problems and hasattr(models, "check"):
+        found = models.check(_valid_block(models, block))
+        problems = [(f"{here}.{key}", value, rule) for key, value, rule in found]
     return problems
+
+
+def _valid_block(models: Any, block: Mapping[str, Any]) -> Block:
+    train = block["train"]
+    return Block(
+        seeds=block["seeds"],
+        rows=block["rows"],
+        prepare=models.Prepare.model_validate(block["prepare"]),
+        train={
+            row: models.Train.model_validate(merge(train["common"], train["rows"][row] or {}))
+            for row in block["rows"]
+        },
+        merge=models.Merge.model_validate(block["merge"]),
+        evaluate=models.Evaluate.model_validate(block["evaluate"]),
+    )
 
 
 def _list_problems(key: str, value: Any, kind: type) -> list[Problem]:

@@ -19,6 +19,11 @@ from steps.shared.gcide import articles, fold, joined
 from steps.shared.runtime import InputError, atomic_path, log, run_step
 
 _SALT = "retable corpora"  # another one would draw other splits
+# WordNet's lexicographer files of nouns, by number
+_NOUNS = """top act animal artifact attribute body cognition communication event feeling food group
+location motive object person phenomenon plant possession process quantity relation shape state
+substance time"""
+CATEGORIES = dict(enumerate(_NOUNS.split(), start=3))
 _SEPARATORS = {code: " " for code in range(128) if not chr(code).isalnum()}
 _EXAMPLE = re.compile(r'[;:,] ?(?:e\.g\.,? ?)?"')
 
@@ -31,29 +36,29 @@ class Entry(NamedTuple):
 
 
 class Synset(NamedTuple):
-    """One WordNet synset; `hypernyms` are offsets of the '@' pointers, in the same file.
+    """One WordNet synset.
 
-    `pos` is n, v, a or r (adverb). `gloss` is the definition, then any examples in quotes.
+    `pos` is n, v, a or r (adverb); `category` is that of `CATEGORIES` for a noun, else empty.
+    `gloss` is the definition, then any examples in quotes.
     """
 
-    offset: int
     pos: str
+    category: str
     lemmas: tuple[str, ...]
     gloss: str
-    hypernyms: tuple[int, ...]
 
 
 class SynsetEntry(NamedTuple):
     """One synset as text, "headword: gloss", without examples.
 
-    The first lemma, in lower case, stands for the synset and for each of its hypernyms.
+    The first lemma, in lower case, stands for the synset.
     """
 
     headword: str
     text: str
     pos: str
     gloss: str
-    hypernyms: tuple[str, ...]
+    category: str
 
 
 def normalised(text: str) -> str:
@@ -90,7 +95,7 @@ def synsets(paths: Iterable[str | Path]) -> Iterator[Synset]:
                     continue
                 try:
                     yield _synset(line)
-                except (ValueError, IndexError):
+                except (ValueError, LookupError):
                     raise InputError(f"{path}: not a line of WordNet data: {line[:60]!r}") from None
 
 
@@ -99,27 +104,22 @@ def _synset(line: str) -> Synset:
     fields = data.split()
     end = 4 + 2 * int(fields[3], 16)
     lemmas = (re.sub(r"\((?:a|p|ip)\)$", "", word) for word in fields[4:end:2])
-    pointers = range(end + 1, end + 1 + 4 * int(fields[end]), 4)
     return Synset(
-        offset=int(fields[0]),
         pos=fields[2].replace("s", "a"),  # s: an adjective close to another one
+        category=CATEGORIES[int(fields[1])] if fields[2] == "n" else "",
         lemmas=tuple(fold(word.replace("_", " ")) for word in lemmas),
         gloss=fold(" ".join(gloss.replace("`", "'").split())),
-        hypernyms=tuple(int(fields[at + 1]) for at in pointers if fields[at] == "@"),
     )
 
 
 def wordnet_entries(paths: Iterable[str | Path]) -> Iterator[SynsetEntry]:
     """Yield each synset of WordNet `data.*` files as text, each gloss once."""
-    everything = list(synsets(paths))
-    names = {(synset.pos, synset.offset): synset.lemmas[0].lower() for synset in everything}
     seen: set[str] = set()
-    for synset in everything:
+    for synset in synsets(paths):
         gloss = definition(synset.gloss)
         if _first_time(gloss, seen):
-            name = names[synset.pos, synset.offset]
-            kinds = tuple(names[synset.pos, offset] for offset in synset.hypernyms)
-            yield SynsetEntry(name, f"{name}: {gloss}", synset.pos, gloss, kinds)
+            name = synset.lemmas[0].lower()
+            yield SynsetEntry(name, f"{name}: {gloss}", synset.pos, gloss, synset.category)
 
 
 def definition(gloss: str) -> str:

@@ -19,9 +19,9 @@ Measured = tuple[dict[str, Any], list[int]]
 class Bench:
     """The test data of one configuration, loaded once, and what is measured on it."""
 
-    def __init__(self, config: Evaluate, prepared: Path, context: int) -> None:
+    def __init__(self, config: Evaluate, prepared: Path, context: int, device: str) -> None:
         """Read prepare's outputs; sequences are cut at `context` tokens."""
-        self.config, self.context = config, context
+        self.config, self.context, self.device = config, context, device
         self.bytes, self.corpora = {}, {}
         manifest = read_json(prepared / "manifest.json")
         for name in ("anneal", "general"):
@@ -38,7 +38,7 @@ class Bench:
 
     def measure(self, row: str, folder: Path, seed: int) -> Iterator[Measured]:
         """Yield (run, outcome per test item or none) of the model in `folder`."""
-        model = load(folder)
+        model = load(folder).to(self.device)
         for table, prefix in (("duration", "duration"), ("count", "count")):
             if row.startswith(prefix):
                 run = {"table": table, "row": "wsm_mean", "x": int(row.removeprefix(prefix))}
@@ -49,24 +49,32 @@ class Bench:
         for run, outcomes in self._main(model):
             yield {"table": "main", "row": row, "x": ""} | run | {"seed": seed}, outcomes
         if row in self.config.continuation.rows:
-            continue_training(model, self.questions["train"], self.config.continuation, seed)
+            continue_training(
+                model,
+                self.questions["train"],
+                self.config.continuation,
+                seed,
+                cpu=self.device == "cpu",
+            )
             place = {"table": "continuation", "row": row, "x": "", "seed": seed}
             for run, outcomes in self._after(model):
                 yield place | run, outcomes
 
     def _main(self, model: nn.Module) -> Iterator[Measured]:
-        for dataset in self.corpora:
-            yield self._bits(model, dataset), []
-        accuracy = token_statistics(model, self.corpora["anneal"])["accuracy"]
-        yield _run("anneal", "next_token_accuracy", 100 * accuracy), []
+        found = token_statistics(model, self.corpora["anneal"])
+        bits = bits_per_byte(found["nats"], bytes_per_token=self.bytes["anneal"])
+        yield _run("anneal", "bits_per_byte", bits), []
+        yield _run("anneal", "next_token_accuracy", 100 * found["accuracy"]), []
+        yield self._bits(model, "general"), []
         yield self._choice(model, "choices", self.choices)
 
     def _after(self, model: nn.Module) -> Iterator[Measured]:
         batches = answer_batches(
             self.questions["test"], batch=self.config.batch_size, context=self.context
         )
-        nats = token_statistics(model, batches)
-        bits = bits_per_byte(nats["nats"], bytes_per_token=self.bytes["anneal"])
+        found = token_statistics(model, batches)
+        size = sum(item["answer_bytes"] for item in self.questions["test"])
+        bits = bits_per_byte(found["nats"], bytes_per_token=size / found["tokens"])
         yield _run("questions", "bits_per_byte", bits), []
         yield self._choice(model, "questions", self.questions["test"])
         yield self._bits(model, "anneal"), []

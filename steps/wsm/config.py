@@ -1,13 +1,23 @@
 """What params.yaml may say about WSM (arXiv 2507.17634)."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from steps.shared.config import StepConfig
+from steps.shared.config import Block, StepConfig
 from steps.shared.fit_config import FitConfig
 
+
+def _known_curve(name: str) -> str:
+    from steps.wsm.curves import parse_curve
+
+    parse_curve(name)  # an InputError, which is a ValueError, names what is allowed
+    return name
+
+
 Steps = Annotated[int, Field(ge=1, description="updates")]
+Curve = Annotated[str, AfterValidator(_known_curve)]
 
 
 class Source(StepConfig):
@@ -25,9 +35,17 @@ class Prepare(StepConfig):
 
     general: Source
     anneal: Source
-    tokenizer: str = Field(description="'characters', or a hub id")
+    tokenizer: str = Field(description="'bpe:N' (N tokens, 257 to 65536), or a hub id")
     num_choice_items: int = Field(ge=1, description="gloss multiple-choice items")
-    num_questions: int = Field(ge=2, description="hypernym questions; a fifth is held out")
+    num_questions: int = Field(ge=2, description="category questions; a fifth is held out")
+
+    @field_validator("tokenizer")
+    @classmethod
+    def _bpe_size(cls, name: str) -> str:
+        size = name.removeprefix("bpe:")
+        if size != name and not (size.isdecimal() and 257 <= int(size) <= 65536):
+            raise ValueError("the N of 'bpe:N' must be a number of tokens from 257 to 65536")
+        return name
 
 
 class Trunk(FitConfig):
@@ -41,6 +59,17 @@ class Trunk(FitConfig):
     warmup_steps: Steps
     stable_steps: Steps = Field(description="updates on the general corpus, warm-up included")
 
+    @model_validator(mode="after")
+    def _shapes(self) -> "Trunk":
+        if self.width % self.heads:
+            raise ValueError(f"width = {self.width} must be a multiple of heads = {self.heads}")
+        if self.warmup_steps > self.stable_steps:
+            raise ValueError(
+                f"warmup_steps = {self.warmup_steps} must be at most"
+                f" stable_steps = {self.stable_steps}"
+            )
+        return self
+
 
 class Train(Trunk):
     """A branch: the trunk continued on the annealing corpus, decayed or not."""
@@ -50,12 +79,26 @@ class Train(Trunk):
     anneal_steps: Steps
     save_every: Steps = Field(description="updates between checkpoints of the window")
 
+    @field_validator("decay")
+    @classmethod
+    def _decay(cls, name: str) -> str:
+        return name if name == "constant" else _known_curve(name)
+
+    @model_validator(mode="after")
+    def _saved_at_the_end(self) -> "Train":
+        if self.anneal_steps % self.save_every:
+            raise ValueError(
+                f"anneal_steps = {self.anneal_steps} must be a multiple of"
+                f" save_every = {self.save_every}"
+            )
+        return self
+
 
 class MergeRow(StepConfig):
     """One merged row of the main table."""
 
     source: str = Field(description="trained row whose checkpoints are merged")
-    curve: str
+    curve: Curve
     control: Literal["none", "reversed", "scrambled"]
 
 
@@ -73,10 +116,10 @@ class Merge(StepConfig):
     count: Steps = Field(description="checkpoints in that window")
     grid: Literal["i/n", "i/k", "(i-1)/k"]
     rows: dict[str, MergeRow]
-    durations: list[int]
+    durations: list[Steps]
     duration_count: Steps = Field(description="checkpoints at every duration")
-    counts: list[int] = Field(description="checkpoints at the fixed window")
-    sweep_curve: str
+    counts: list[Steps] = Field(description="checkpoints at the fixed window")
+    sweep_curve: Curve
 
 
 class Evaluate(StepConfig):
@@ -84,3 +127,25 @@ class Evaluate(StepConfig):
 
     batch_size: int = Field(ge=1, description="sequences per forward pass")
     continuation: Continuation
+
+
+def check(block: Block) -> Iterator[tuple[str, Any, str]]:
+    """Yield (key, value, rule) of what does not fit together: see `steps.shared.config.Block`."""
+    from steps.wsm.plan import merged_models, saved_updates
+
+    named = {name: row.source for name, row in block.merge.rows.items()}
+    for name, source in named.items():
+        if source not in block.rows:
+            yield f"merge.rows.{name}.source", source, f"must be one of rows: {block.rows}"
+    for row in block.evaluate.continuation.rows:
+        if row not in (*block.rows, *named):
+            yield "evaluate.continuation.rows", row, "must name trained or merged rows"
+    if "constant" not in block.rows:
+        yield "rows", block.rows, "must hold 'constant', whose checkpoints the sweeps merge"
+        return
+    saved = {row: saved_updates(block.train[row].model_dump()) for row in block.rows}
+    for model in merged_models(block.merge.model_dump(), saved["constant"][-1]):
+        absent = set(model.updates) - set(saved.get(model.source, model.updates))
+        if absent:
+            rule = f"{model.name} needs the checkpoint of update {min(absent)} of {model.source}"
+            yield "merge", "...", f"{rule}, which keep and save_every do not give"

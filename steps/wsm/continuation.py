@@ -15,7 +15,7 @@ from steps.wsm.model import context_of, next_token_loss
 
 
 def continue_training(
-    model: nn.Module, items: list[dict[str, Any]], config: Continuation, seed: int
+    model: nn.Module, items: list[dict[str, Any]], config: Continuation, seed: int, *, cpu: bool
 ) -> None:
     """Train `model` in place to answer `items` (only answers count), the rate falling to zero.
 
@@ -40,6 +40,6 @@ def continue_training(
             loss=next_token_loss,
             rate=lambda update: 1 - (update - 1) / config.steps,
             state=Path(state),
-            cpu=True,
+            cpu=cpu,
         )
         fit.run(config.steps, label="wsm continuation")

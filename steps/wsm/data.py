@@ -1,19 +1,60 @@
 """Token files of WSM, and batches from them.
 
-A token file is a one-dimensional .npy array (uint8 or uint32), mapped into memory, so that a corpus
-larger than memory costs nothing to open.
+A token file is a one-dimensional .npy array of unsigned integers, written document by document and
+mapped into memory to be read, so that a corpus may be larger than memory.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from steps.shared.runtime import InputError, stream
+from steps.shared.runtime import InputError, atomic_path, stream
 
 Batch = tuple[Tensor, Tensor]
+
+
+class TokenWriter:
+    """Appends documents to a token file while they fit `limit` tokens; see `token_writer`."""
+
+    def __init__(self, file: BinaryIO, dtype: np.dtype, limit: int) -> None:
+        """Write the header of an empty array."""
+        self.documents = self.tokens = self.bytes = 0
+        self.full = False
+        self._file, self._dtype, self._limit = file, np.dtype(dtype), limit
+        self._header()
+
+    def add(self, text: str, ids: np.ndarray) -> None:
+        """Append a whole document; the first one that does not fit makes the file full."""
+        self.full = self.full or self.tokens + len(ids) > self._limit
+        if self.full:
+            return
+        self._file.write(ids.astype(self._dtype, copy=False).tobytes())
+        self.documents += 1
+        self.tokens += len(ids)
+        self.bytes += len(text.encode())
+
+    def close(self) -> None:
+        """Write the length into the header, in which numpy leaves room for it."""
+        self._file.seek(0)
+        self._header()
+
+    def _header(self) -> None:
+        header = {"descr": self._dtype.str, "fortran_order": False, "shape": (self.tokens,)}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+
+@contextmanager
+def token_writer(path: Path, *, dtype: np.dtype, limit: int) -> Iterator[TokenWriter]:
+    """Open a token file for writing; it appears at `path`, whole, when the block ends."""
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        writer = TokenWriter(file, dtype, limit)
+        yield writer
+        writer.close()
 
 
 def open_tokens(path: Path, context: int) -> np.ndarray:

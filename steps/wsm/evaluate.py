@@ -17,6 +17,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--prepared", type=Path, required=True, help="folder of prepare's outputs")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", choices=["cpu", "auto"], default="cpu")
     args = parser.parse_args(argv)
     config = read_config(args, Evaluate)
     from steps.wsm.bench import Bench
@@ -27,7 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     folders = {row: args.selection.parent / entry["folder"] for row, entry in selection.items()}
     runs, items = _identities(selection, args.seed), []
     context = context_of(load(next(iter(folders.values()))))
-    bench = Bench(config, args.prepared, context)
+    bench = Bench(config, args.prepared, context, _device(args.device))
     for row, folder in progress(folders.items(), total=len(folders), label="wsm evaluate"):
         for run, outcomes in bench.measure(row, folder, args.seed):
             runs.append(run)
@@ -35,6 +36,12 @@ def main(argv: list[str] | None = None) -> None:
             items += [{**keys, "item": i, "value": value} for i, value in enumerate(outcomes)]
     write_csv(args.out / f"seed{args.seed}.csv", RUN, runs)
     write_csv(args.out / f"seed{args.seed}_items.csv", ITEM, items)
+
+
+def _device(name: str) -> str:
+    import torch
+
+    return "cuda" if name == "auto" and torch.cuda.is_available() else "cpu"
 
 
 def _identities(selection: dict[str, dict], seed: int) -> list[dict]:

@@ -36,7 +36,7 @@ def training(histories: Mapping[str, Sequence[History]]) -> "Figure":
         if row != "trunk":
             rates = _column(runs[:1], "learning_rate")
             line_with_band(axes[2], x, rates, LABELS.get(row, row))
-    axes[0].set_ylabel("validation loss, nats per character")
+    axes[0].set_ylabel("validation loss, nats per token")
     for ax in axes[1:]:
         label_lines(ax)
     return figure

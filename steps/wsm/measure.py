@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from steps.wsm.data import Batch, padded
-from steps.wsm.model import logits
+from steps.wsm.model import device_of, logits
 
 
 def bits_per_byte(nats_per_token: float, *, bytes_per_token: float) -> float:
@@ -41,7 +41,8 @@ def choose(model: nn.Module, items: list[dict[str, Any]], *, batch: int, context
     order = sorted(range(len(pairs)), key=lambda index: len(pairs[index][0]))
     for begin in range(0, len(order), batch):
         chosen = order[begin : begin + batch]
-        ids_BT, targets_BT = padded([pairs[index] for index in chosen], context)
+        batch_pairs = [pairs[index] for index in chosen]
+        ids_BT, targets_BT = (part.to(device_of(model)) for part in padded(batch_pairs, context))
         losses = F.cross_entropy(
             logits(model, ids_BT).float().transpose(1, 2),
             targets_BT,

@@ -100,6 +100,11 @@ def context_of(model: nn.Module) -> int:
     return model.config.max_position_embeddings
 
 
+def device_of(model: nn.Module) -> torch.device:
+    """Return where the model's parameters are."""
+    return next((value.device for value in model.parameters()), torch.device("cpu"))
+
+
 def logits(model: nn.Module, ids_BT: Tensor) -> Tensor:
     """Return next-token logits [B, T, V] of either family."""
     out = model(ids_BT)
@@ -118,8 +123,10 @@ def token_statistics(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> 
     """Return the mean loss (nats per token), the share of tokens ranked first, and their number."""
     model.eval()
     nats, hits, count = 0.0, 0, 0
+    device = device_of(model)
     for ids_BT, targets_BT in batches:
-        flat, targets = logits(model, ids_BT).flatten(0, 1).float(), targets_BT.flatten()
+        targets = targets_BT.flatten().to(device)
+        flat = logits(model, ids_BT.to(device)).flatten(0, 1).float()
         nats += float(F.cross_entropy(flat, targets, reduction="sum", ignore_index=-100))
         hits += int((flat.argmax(-1) == targets).sum())
         count += int((targets >= 0).sum())

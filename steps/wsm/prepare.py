@@ -1,85 +1,120 @@
-"""Prepare WSM's data: token files of both corpora by split, and the two tasks made from WordNet."""
+"""Prepare WSM's data: a tokenizer, token files of both corpora by split, and the two tasks."""
 
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from steps.shared.config import read_config, step_parser
 from steps.shared.corpora import read_corpus, split_of
 from steps.shared.runtime import (
     InputError,
     atomic_path,
+    progress,
     run_step,
     sha256_file,
-    stream,
     write_json,
 )
 from steps.wsm.config import Prepare, Source
-from steps.wsm.texts import FRACTIONS, Item, documents, gloss_items, question_items
-from steps.wsm.tokenizer import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+CORPORA = ("general", "anneal")
+BATCH = 1000  # documents encoded at once
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write {general,anneal}_{train,validation,test}.npy, choices, questions and a manifest."""
+    """Write {general,anneal}_{train,validation,test}.npy, tokenizer, tasks and a manifest."""
     parser = step_parser(__doc__)
     parser.add_argument("--general", type=Path, help="general corpus (asset sources only)")
     parser.add_argument("--anneal", type=Path, help="annealing corpus (asset sources only)")
     parser.add_argument("--lexicon", type=Path, required=True, help="WordNet corpus file")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
+    parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args(argv)
     config = read_config(args, Prepare)
-    tokenizer = load_tokenizer(config.tokenizer)
-    manifest: dict[str, Any] = {"tokenizer": config.tokenizer, "vocabulary": tokenizer.vocabulary}
-    for name in ("general", "anneal"):
-        source = getattr(config, name)
-        manifest[name] = _write_corpus(name, source, getattr(args, name), tokenizer, args.out)
+    os.environ["RAYON_NUM_THREADS"] = str(args.threads)  # read when the tokenizers first work
+    from steps.wsm.tokenizer import make_tokenizer
+
+    sources = {name: (getattr(config, name), getattr(args, name)) for name in CORPORA}
+    tokenizer = make_tokenizer(config.tokenizer, _training_texts(sources))
+    manifest: dict[str, Any] = {
+        "tokenizer": config.tokenizer,
+        "vocabulary": tokenizer.get_vocab_size(),
+    }
+    for name, (source, path) in sources.items():
+        manifest[name] = _write_corpus(name, source, path, tokenizer, args.out)
     manifest["tasks"] = _write_tasks(config, args.lexicon, tokenizer, args.out)
+    with atomic_path(args.out / "tokenizer.json") as temporary:
+        tokenizer.save(str(temporary))
     write_json(args.out / "manifest.json", manifest)
 
 
+def _training_texts(sources: dict[str, tuple[Source, Path | None]]) -> Iterator[str]:
+    """Yield training documents of the corpora in turn, until one of them ends."""
+    from steps.wsm.texts import documents
+
+    streams = (
+        (text + "\n" for split, text in documents(source, path) if split == "train")
+        for source, path in sources.values()
+    )
+    for texts in zip(*streams, strict=False):
+        yield from texts
+
+
 def _write_corpus(
-    name: str, source: Source, path: Path | None, tokenizer: Tokenizer, out: Path
+    name: str, source: Source, path: Path | None, tokenizer: "Tokenizer", out: Path
 ) -> dict[str, Any]:
+    """Write a file per split, of whole documents, until all are full or the corpus ends."""
+    from steps.wsm.data import token_writer
+    from steps.wsm.texts import FRACTIONS, documents
+    from steps.wsm.tokenizer import encode, id_type
+
     limits = {"train": source.train_tokens, "test": source.test_tokens}
     limits["validation"] = max(1000, source.test_tokens // 4)
-    facts = {}
-    for split, texts in _by_split(source, path, limits).items():
-        if not texts:
-            raise InputError(f"corpus {source.name}: too small, no document falls in its {split}")
-        text = "\n".join(texts)
-        everything = tokenizer.encode(text)
-        tokens = everything[: limits[split]]
-        # a token file cut short keeps its share of the bytes
-        size = round(len(text.encode()) * len(tokens) / len(everything))
-        with atomic_path(out / f"{name}_{split}.npy") as temporary, open(temporary, "wb") as file:
-            np.save(file, tokens)
-        digest = sha256_file(out / f"{name}_{split}.npy")
-        facts[split] = {
-            "documents": len(texts),
-            "tokens": len(tokens),
-            "bytes": size,
-            "sha256": digest,
+    paths = {split: out / f"{name}_{split}.npy" for split in FRACTIONS}
+    with ExitStack() as stack:
+        writers = {
+            split: stack.enter_context(
+                token_writer(paths[split], dtype=id_type(tokenizer), limit=limits[split])
+            )
+            for split in FRACTIONS
         }
-    return facts
+        pairs = documents(source, path)
+        while not all(writer.full for writer in writers.values()):
+            batch = [(split, text + "\n") for split, text in islice(pairs, BATCH)]
+            if not batch:
+                break
+            wanted = [(split, text) for split, text in batch if not writers[split].full]
+            encoded = encode(tokenizer, [text for _, text in wanted])
+            for (split, text), ids in zip(wanted, encoded, strict=True):
+                writers[split].add(text, ids)
+        for split, writer in writers.items():
+            if not writer.documents:
+                raise InputError(
+                    f"corpus {source.name}: no document of its {split} split within"
+                    f" {limits[split]} tokens"
+                )
+    return {
+        split: {
+            "documents": writer.documents,
+            "tokens": writer.tokens,
+            "bytes": writer.bytes,
+            "sha256": sha256_file(paths[split]),
+        }
+        for split, writer in writers.items()
+    }
 
 
-def _by_split(source: Source, path: Path | None, limits: dict[str, int]) -> dict[str, list[str]]:
-    """Return shuffled texts by split, with at least `limits` characters each where there are."""
-    texts: dict[str, list[str]] = {split: [] for split in limits}
-    sizes = dict.fromkeys(limits, 0)
-    streaming = source.kind == "hub"
-    for split, text in documents(source, path):
-        # an endless stream is read until every split is full, at 8 characters a token or fewer
-        if streaming and all(sizes[name] > 8 * limits[name] for name in limits):
-            break
-        texts[split].append(text)
-        sizes[split] += len(text)
-    rng = stream("wsm", "split", 0)
-    return {split: [own[i] for i in rng.permutation(len(own))] for split, own in texts.items()}
+def _write_tasks(
+    config: Prepare, lexicon: Path, tokenizer: "Tokenizer", out: Path
+) -> dict[str, int]:
+    from steps.wsm.tasks import gloss_items, question_items
+    from steps.wsm.texts import FRACTIONS
 
-
-def _write_tasks(config: Prepare, lexicon: Path, tokenizer: Tokenizer, out: Path) -> dict[str, int]:
     entries: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
     for entry in read_corpus(lexicon):
         entries[split_of(entry["headword"], FRACTIONS)].append(entry)
@@ -91,17 +126,19 @@ def _write_tasks(config: Prepare, lexicon: Path, tokenizer: Tokenizer, out: Path
         ),
         "questions_test": question_items(entries["test"], held_out, "test-questions"),
     }
-    for name, items in tasks.items():
+    for name, items in progress(tasks.items(), total=len(tasks), label="wsm tasks"):
         write_json(out / f"{name}.json", [_encoded(item, tokenizer) for item in items])
     return {name: len(items) for name, items in tasks.items()}
 
 
-def _encoded(item: Item, tokenizer: Tokenizer) -> Item:
-    return {
-        "prompt": tokenizer.encode(item["prompt"]).tolist(),
-        "options": [tokenizer.encode(option).tolist() for option in item["options"]],
-        "answer": item["answer"],
-    }
+def _encoded(item: dict[str, Any], tokenizer: "Tokenizer") -> dict[str, Any]:
+    from steps.wsm.tokenizer import encode
+
+    prompt, *options = (
+        ids.tolist() for ids in encode(tokenizer, [item["prompt"], *item["options"]])
+    )
+    size = len(item["options"][item["answer"]].encode())
+    return {"prompt": prompt, "options": options, "answer": item["answer"], "answer_bytes": size}
 
 
 if __name__ == "__main__":

@@ -1,60 +1,52 @@
-"""Tokenizers of WSM: printable characters (no file needed), or one of the hub by id."""
+"""Tokenizers of WSM: byte-level BPE trained on the corpora themselves, or one of the hub by id."""
 
-from typing import Protocol
+from collections.abc import Iterable
+from itertools import islice
 
 import numpy as np
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from steps.shared.runtime import InputError
 
-FIRST, LAST = 32, 126  # the printable ASCII range; the newline comes after it
+SAMPLE = 40_000  # documents that BPE is trained on; more changed no merge worth its seconds
 
 
-class Tokenizer(Protocol):
-    """What prepare needs: a vocabulary size, and text -> token ids."""
+def make_tokenizer(name: str, documents: Iterable[str]) -> Tokenizer:
+    """Return the tokenizer that params.yaml names; `documents` are read only to train BPE.
 
-    vocabulary: int
-
-    def encode(self, text: str) -> np.ndarray:
-        """Return the token ids of `text`, one-dimensional."""
-
-
-class Characters:
-    """One token a character: printable ASCII and the newline; anything else is an error."""
-
-    vocabulary = LAST - FIRST + 2
-
-    def encode(self, text: str) -> np.ndarray:
-        """Return uint8 ids, one a character."""
-        codes = np.frombuffer(text.encode("ascii", errors="replace"), dtype=np.uint8)
-        newline = codes == ord("\n")
-        if not text.isascii() or (~newline & ((codes < FIRST) | (codes > LAST))).any():
-            raise InputError(f"{text[:40]!r}: holds other than printable ASCII and newlines")
-        return np.where(newline, LAST - FIRST + 1, codes - FIRST).astype(np.uint8)
-
-    def decode(self, ids: np.ndarray) -> str:
-        """Return the text of token ids."""
-        return "".join("\n" if i == LAST - FIRST + 1 else chr(i + FIRST) for i in ids.tolist())
+    `bpe:N` is a byte-level BPE of at most N tokens (all 256 bytes included, so that any text can
+    be encoded); anything else a hub id or a folder.
+    """
+    if not name.startswith("bpe:"):
+        return _from_hub(name)
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=int(name.removeprefix("bpe:")),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(islice(documents, SAMPLE), trainer)
+    return tokenizer
 
 
-class Hub:
-    """A transformers tokenizer by hub id or folder, without special tokens."""
+def _from_hub(name: str) -> Tokenizer:
+    from transformers import AutoTokenizer
 
-    def __init__(self, name: str) -> None:
-        """Load it."""
-        from transformers import AutoTokenizer
-
-        try:
-            self._tokenizer = AutoTokenizer.from_pretrained(name)
-        except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(f"tokenizer {name}: cannot be loaded ({reason})") from None
-        self.vocabulary = len(self._tokenizer)
-
-    def encode(self, text: str) -> np.ndarray:
-        """Return uint32 ids."""
-        return np.array(self._tokenizer.encode(text, add_special_tokens=False), dtype=np.uint32)
+    try:
+        return AutoTokenizer.from_pretrained(name).backend_tokenizer
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"tokenizer {name}: cannot be loaded ({reason})") from None
 
 
-def load_tokenizer(name: str) -> Tokenizer:
-    """Return the tokenizer that params.yaml names."""
-    return Characters() if name == "characters" else Hub(name)
+def encode(tokenizer: Tokenizer, texts: list[str]) -> list[np.ndarray]:
+    """Return the token ids of each text, without special tokens."""
+    encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+    return [np.array(one.ids, id_type(tokenizer)) for one in encoded]
+
+
+def id_type(tokenizer: Tokenizer) -> np.dtype:
+    """Return the smallest of uint16 and uint32 that holds every id."""
+    return np.dtype(np.uint16 if tokenizer.get_vocab_size() <= 2**16 else np.uint32)

@@ -62,6 +62,6 @@ rule corpus_wordnet:
     params:
         code=code("steps.shared.corpora"),
     message:
-        "{rule}: lemmas, glosses and hypernyms"
+        "{rule}: lemmas, glosses and categories"
     shell:
         "python -m steps.shared.corpora wordnet --input {input.files} --out {output.corpus} 2> {log}"

@@ -14,6 +14,7 @@ rule wsm_prepare_data:
     output:
         tokens=collect("results/{{scale}}/wsm/prepare/{name}.npy", name=wsm_plan.TOKENS),
         tasks=collect("results/{{scale}}/wsm/prepare/{name}.json", name=wsm_plan.TASKS),
+        tokenizer="results/{scale}/wsm/prepare/tokenizer.json",
         manifest="results/{scale}/wsm/prepare/manifest.json",
     log:
         "logs/{scale}/wsm/prepare_data.log",
@@ -30,7 +31,7 @@ rule wsm_prepare_data:
     shell:
         "python -m steps.wsm.prepare --config {params.config:q} --scale {wildcards.scale}"
         " --general {input.general} --anneal {input.anneal} --lexicon {input.lexicon}"
-        " --out results/{wildcards.scale}/wsm/prepare 2> {log}"
+        " --threads {threads} --out results/{wildcards.scale}/wsm/prepare 2> {log}"
 
 
 rule wsm_train_trunk:
@@ -145,12 +146,14 @@ rule wsm_evaluate_seed:
         "../envs/python.yaml"
     threads: 1
     params:
+        device=device,
         config=step_config("wsm", "evaluate"),
         code=code("steps.wsm.evaluate"),
     message:
         "{rule} {wildcards.seed}: bits per byte, accuracy, multiple choice, continuation"
     shell:
         "python -m steps.wsm.evaluate --config {params.config:q} --scale {wildcards.scale}"
+        " --device {params.device} --threads {threads}"
         " --seed {wildcards.seed} --selection {input.selection}"
         " --prepared results/{wildcards.scale}/wsm/prepare"
         " --out results/{wildcards.scale}/wsm/evaluate/seeds 2> {log}"

@@ -148,24 +148,24 @@ def test_senses_become_one_line_of_whole_sentences(definitions, line):
     assert joined(definitions) == line
 
 
-def test_synsets_have_lemmas_gloss_and_hypernyms(wordnet):
+def test_synsets_have_lemmas_gloss_and_category(wordnet):
     entity, living, rome, live, letters = corpora.synsets(wordnet)
-    assert entity == (101, "n", ("entity",), 'that which is; "an entity is"', ())
+    assert entity == ("n", "top", ("entity",), 'that which is; "an entity is"')
     assert living.lemmas == ("living thing", "cafe")
-    assert (living.gloss, living.hypernyms) == ("a thing that lives (called 'alive')", (101,))
-    # an instance is not a kind: '@i' is left out
-    assert (rome.gloss, rome.hypernyms) == ("the capital of Italy", (202,))
+    assert (living.gloss, living.category) == ("a thing that lives (called 'alive')", "top")
+    assert (rome.gloss, rome.category) == ("the capital of Italy", "location")
+    assert live.category == letters.category == ""  # adjectives
     assert live.lemmas == ("live", "alive") and live.pos == letters.pos == "a"
     assert letters.lemmas == tuple("abcdefghijk")  # the count of words is hexadecimal
 
 
-def test_wordnet_entries_name_their_hypernyms_and_come_once(wordnet):
+def test_wordnet_entries_come_once(wordnet):
     entries = list(corpora.wordnet_entries(wordnet))
     # the gloss of `live` is that of `entity`, but for its example
     assert [entry.headword for entry in entries] == ["entity", "living thing", "rome", "a"]
-    assert entries[0].text == "entity: that which is" and not entries[0].hypernyms
+    assert entries[0].text == "entity: that which is"
     assert entries[2] == (
-        "rome", "rome: the capital of Italy", "n", "the capital of Italy", ("living thing",),
+        "rome", "rome: the capital of Italy", "n", "the capital of Italy", "location",
     )  # fmt: skip
 
 
@@ -259,7 +259,7 @@ def test_the_command_line_writes_the_same_lines_each_time(gcide, wordnet, tmp_pa
     first = json.loads(out.read_text().splitlines()[0])
     assert first == {
         "headword": "entity", "text": "entity: that which is", "pos": "n",
-        "gloss": "that which is", "hypernyms": [],
+        "gloss": "that which is", "category": "top",
     }  # fmt: skip
 
 

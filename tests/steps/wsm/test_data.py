@@ -1,4 +1,4 @@
-"""Batches, the character tokenizer, and what is measured, against closed forms."""
+"""Token files, batches, and what is measured, against closed forms."""
 
 import math
 
@@ -10,13 +10,17 @@ from hypothesis import strategies as st
 from torch import nn
 
 from steps.shared.runtime import InputError
-from steps.wsm.data import open_tokens, padded, random_batches, sequential_batches
+from steps.wsm.data import (
+    open_tokens,
+    padded,
+    random_batches,
+    sequential_batches,
+    token_writer,
+)
 from steps.wsm.measure import answer_batches, bits_per_byte, choose
 from steps.wsm.model import GPT, token_statistics
-from steps.wsm.tokenizer import Characters
 
-VOCABULARY = Characters.vocabulary
-READABLE = st.text(st.sampled_from([chr(code) for code in range(32, 127)] + ["\n"]))
+VOCABULARY = 96
 
 
 class Bigram(nn.Module):
@@ -49,6 +53,30 @@ def test_a_token_file_that_cannot_serve_is_refused(tmp_path):
             open_tokens(tmp_path / f"{name}.npy", 8)
     np.save(tmp_path / "enough.npy", np.zeros(10, np.uint8))
     assert len(open_tokens(tmp_path / "enough.npy", 8)) == 10
+
+
+@given(sizes=st.lists(st.integers(1, 400), max_size=30), limit=st.integers(1, 3000))
+def test_a_token_file_holds_whole_documents_up_to_its_limit(tmp_path_factory, sizes, limit):
+    path = tmp_path_factory.mktemp("tokens") / "t.npy"
+    whole = [np.full(size, index, np.uint16) for index, size in enumerate(sizes)]
+    with token_writer(path, dtype=np.dtype(np.uint16), limit=limit) as writer:
+        for ids in whole:
+            writer.add("é" * len(ids), ids)
+    totals = np.cumsum([0, *sizes])
+    kept = int((totals <= limit).sum()) - 1
+    expected = np.concatenate([np.empty(0, np.uint16), *whole[:kept]])
+    found = np.load(path)
+    assert found.dtype == np.uint16 and np.array_equal(found, expected)
+    assert (writer.documents, writer.tokens, writer.bytes) == (kept, totals[kept], 2 * totals[kept])
+    assert writer.full == (kept < len(sizes))
+
+
+def test_a_token_file_cut_off_while_written_is_not_there(tmp_path):
+    opened = token_writer(tmp_path / "t.npy", dtype=np.dtype(np.uint16), limit=9)
+    with pytest.raises(RuntimeError), opened as writer:
+        writer.add("a", np.zeros(1, np.uint16))
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
 
 
 @given(
@@ -199,24 +227,3 @@ def test_accuracy_is_the_share_of_targets_ranked_first():
     assert found["accuracy"] == pytest.approx(2 / 3)
     rest = math.log(math.exp(10) + 7)
     assert found["nats"] == pytest.approx(((rest - 10) * 2 + rest) / 3, rel=1e-5)
-
-
-# characters
-# ----------
-@given(text=READABLE)
-def test_characters_are_encoded_one_by_one_and_come_back(text):
-    ids = Characters().encode(text)
-    assert (len(ids), ids.dtype) == (len(text), np.uint8)
-    assert ids.max(initial=0) < VOCABULARY
-    assert Characters().decode(ids) == text
-
-
-def test_every_character_has_its_own_id():
-    text = "".join(map(chr, range(32, 127))) + "\n"
-    assert sorted(Characters().encode(text).tolist()) == list(range(96))
-
-
-@pytest.mark.parametrize("character", ["\t", "\r", "\0", "\x1f", "\x7f", "é", "—"])
-def test_other_characters_are_refused(character):
-    with pytest.raises(InputError, match="other than printable ASCII"):
-        Characters().encode(f"word{character}: text")

@@ -14,7 +14,7 @@ from steps.wsm import prepare, train
 from steps.wsm.config import Source, Trunk
 from steps.wsm.measure import choose
 from steps.wsm.texts import documents
-from steps.wsm.tokenizer import Hub
+from steps.wsm.tokenizer import encode, make_tokenizer
 
 WORDS = ["the", "cat", "dog", "sees", "hears", "a", "bird", "and", ":", ".", "?", "Q", "A"]
 TRUNK = {
@@ -60,8 +60,9 @@ def work(tmp_path, monkeypatch):
     PreTrainedTokenizerFast(tokenizer_object=core, unk_token="?unk").save_pretrained("tokenizer")
     with open("lexicon.jsonl", "w") as file:
         for n in range(600):
-            fields = {"headword": f"w{n}", "text": f"w{n} : a", "pos": "n", "gloss": f"the cat {n}"}
-            file.write(json.dumps({**fields, "hypernyms": [f"bird {n % 9}"]}) + "\n")
+            gloss = "the cat sees a dog and " + " ".join(rng.choice(WORDS[:7], 3))
+            fields = {"headword": f"w{n}", "text": f"w{n} : a", "pos": "n", "gloss": gloss}
+            file.write(json.dumps({**fields, "category": ["act", "food"][n % 2]}) + "\n")
     return tmp_path
 
 
@@ -91,10 +92,10 @@ def test_a_hub_data_set_is_read_from_its_folder(work):
 
 
 def test_a_hub_tokenizer_is_read_from_its_folder(work):
-    tokenizer = Hub("tokenizer")
-    assert tokenizer.vocabulary == len(WORDS) + 1
-    ids = tokenizer.encode("the cat sees a zebra .")
-    assert (ids.dtype, ids.tolist()) == (np.uint32, [1, 2, 4, 6, 0, 10])
+    tokenizer = make_tokenizer("tokenizer", [])
+    assert tokenizer.get_vocab_size() == len(WORDS) + 1
+    (ids,) = encode(tokenizer, ["the cat sees a zebra ."])
+    assert (ids.dtype, ids.tolist()) == (np.uint16, [1, 2, 4, 6, 0, 10])
 
 
 def test_what_is_missing_or_wrong_is_said_in_one_line(work):
@@ -103,7 +104,7 @@ def test_what_is_missing_or_wrong_is_said_in_one_line(work):
     cases = [
         (lambda: list(documents(Source(**{**SOURCE, "name": "columns"}), None)), "column 'text'"),
         (lambda: list(documents(Source(**{**SOURCE, "name": "no/where"}), None)), "cannot be read"),
-        (lambda: Hub("no/where"), "tokenizer no/where: cannot be loaded"),
+        (lambda: make_tokenizer("no/where", []), "tokenizer no/where: cannot be loaded"),
     ]
     for read, message in cases:
         with pytest.raises(InputError) as error:
@@ -118,7 +119,7 @@ def test_prepare_counts_tokens_and_bytes_of_a_hub_corpus(work):
     for split, most in (("train", 3000), ("test", 100), ("validation", 1000)):
         facts = manifest["general"][split]
         tokens = np.load(f"prepared/general_{split}.npy")
-        assert (tokens.dtype, len(tokens)) == (np.uint32, facts["tokens"])
+        assert (tokens.dtype, len(tokens)) == (np.uint16, facts["tokens"])
         assert 0 < facts["tokens"] <= most
         # words of 1 to 5 characters, and what parts them
         assert 2 < facts["bytes"] / facts["tokens"] < 6

@@ -1,18 +1,23 @@
-"""Prepared data: splits by headword, the two tasks, token files, from small made-up corpora."""
+"""Prepared data: splits by headword, token files, the tokenizer, from small made-up corpora."""
 
+import functools
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from tokenizers import Tokenizer
 
 from steps.shared.config import load
 from steps.shared.corpora import split_of
 from steps.shared.runtime import InputError, read_json, sha256_file
 from steps.wsm import prepare
-from steps.wsm.config import Source
-from steps.wsm.texts import FRACTIONS, documents, gloss_items, question_items
-from steps.wsm.tokenizer import Characters
+from steps.wsm.config import Prepare, Source
+from steps.wsm.texts import FRACTIONS, documents
+from steps.wsm.tokenizer import encode, make_tokenizer
 
 CONFIG = load("mini")["papers"]["wsm"]["prepare"]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -25,10 +30,9 @@ def word(number: int) -> str:
 
 def entry(number: int, pos: str = "n", **changes) -> dict:
     name = word(number)
-    gloss = f"the meaning of {name}"
-    kinds = [f"kind {word(number % 40)}"]
+    gloss = f"the proper meaning of {name}"
     fields = {"headword": name, "text": f"{name}: {gloss}", "pos": pos, "gloss": gloss}
-    return {**fields, "hypernyms": kinds, **changes}
+    return {**fields, "category": ["act", "food"][number % 4 > 1] if pos == "n" else "", **changes}
 
 
 @pytest.fixture
@@ -47,7 +51,7 @@ def work(tmp_path, monkeypatch):
 def run(out: str, *, test_tokens: int = 500) -> Path:
     """Prepare the folder's corpora and return the outputs."""
     limits = {"train_tokens": 20000, "test_tokens": test_tokens}
-    config = {**CONFIG, "num_choice_items": 20, "num_questions": 40}
+    config = {**CONFIG, "tokenizer": "bpe:300", "num_choice_items": 20, "num_questions": 40}
     config |= {name: CONFIG[name] | limits for name in ("general", "anneal")}
     prepare.main(
         ["--config", json.dumps(config), "--general", "general.jsonl", "--anneal", "lexicon.jsonl"]
@@ -56,8 +60,14 @@ def run(out: str, *, test_tokens: int = 500) -> Path:
     return Path(out)
 
 
+@functools.cache
+def tokenizer_of(text: str) -> Tokenizer:
+    return Tokenizer.from_str(text)
+
+
 def decoded(tokens) -> str:
-    return Characters().decode(np.asarray(tokens))
+    tokenizer = tokenizer_of(Path("out/tokenizer.json").read_text())
+    return tokenizer.decode(np.asarray(tokens).tolist())
 
 
 def lines_of(folder: Path, name: str) -> set[str]:
@@ -100,65 +110,10 @@ def test_documents_follow_the_split_of_their_headword(work):
     source = Source(**CONFIG["anneal"])
     found = list(documents(source, Path("lexicon.jsonl")))
     expected = [(split_of(word(n), FRACTIONS), entry(n)["text"]) for n in range(1500)]
-    assert found == expected
+    assert sorted(found) == sorted(expected)
+    assert found != expected  # shuffled
     with pytest.raises(InputError, match="wordnet: an asset needs its file"):
         list(documents(source, None))
-
-
-# tasks
-# -----
-def test_gloss_items_have_four_different_options_and_the_right_answer():
-    entries = [entry(number, "nv"[number % 2]) for number in range(400)]
-    items = gloss_items(entries, 200)
-    parts = {one["gloss"]: one["pos"] for one in entries}
-    assert len({item["prompt"] for item in items}) == 200
-    for item in items:
-        options = [option.rstrip("\n") for option in item["options"]]
-        assert len(set(options)) == 4
-        assert options[item["answer"]] == f"the meaning of {item['prompt'][:4]}"
-        assert len({parts[option] for option in options}) == 1
-    # 200 answers over 4 positions: 50 expected, standard deviation 6
-    counts = np.bincount([item["answer"] for item in items], minlength=4)
-    assert counts.min() > 25
-
-
-def test_question_items_ask_for_the_hypernym():
-    entries = [entry(number) for number in range(400)]
-    entries += [entry(number, "v") for number in range(400, 500)]
-    entries += [entry(number, hypernyms=[]) for number in range(500, 600)]
-    items = question_items(entries, 400, "test-questions")
-    kinds = {one["headword"]: one["hypernyms"] for one in entries}
-    for item in items:
-        name = item["prompt"].removeprefix("Q: what is ").removesuffix("?\nA: ")
-        assert len(set(item["options"])) == 4
-        assert item["options"][item["answer"]] == f"a kind of {kinds[name][0]}.\n"
-    assert np.bincount([item["answer"] for item in items], minlength=4).min() > 60
-
-
-def test_no_wrong_option_is_right_for_another_sense():
-    # one word with eight senses among four others: any draw could hit a true one
-    senses = [entry(0, gloss=f"sense {n}", hypernyms=[f"sense {n}", "more"]) for n in range(8)]
-    more = [entry(n, hypernyms=["more", f"kind {n}"][n % 2 :]) for n in range(1, 9)]
-    true = {f"sense {n}" for n in range(8)}
-    for item in gloss_items(senses + more, 16):
-        if item["prompt"].startswith(word(0)):
-            assert len({option.strip() for option in item["options"]} & true) == 1
-    for item in question_items(senses + more, 16, "test-questions"):
-        if f" {word(0)}?" in item["prompt"]:
-            right = true | {"more"}
-            assert sum(o[len("a kind of ") : -2] in right for o in item["options"]) == 1
-
-
-def test_too_few_items_or_options_are_refused_in_one_line():
-    entries = [entry(number) for number in range(30)]
-    with pytest.raises(InputError, match="gloss_items: 31 items asked for, the corpus gives 30"):
-        gloss_items(entries, 31)
-    with pytest.raises(InputError, match="test-questions: 31 items asked for"):
-        question_items(entries, 31, "test-questions")
-    alike = [entry(number, gloss="same", hypernyms=["thing"]) for number in range(30)]
-    for make in (gloss_items, lambda entries, n: question_items(entries, n, "x")):
-        with pytest.raises(InputError, match="too few for items of 4 different options"):
-            make(alike, 3)
 
 
 # files
@@ -166,7 +121,7 @@ def test_too_few_items_or_options_are_refused_in_one_line():
 def test_the_same_corpora_give_the_same_bytes(work):
     one, two = run("one"), run("two")
     names = sorted(path.name for path in one.iterdir())
-    assert len(names) == 10
+    assert len(names) == 11
     assert [(one / name).read_bytes() for name in names] == [
         (two / name).read_bytes() for name in names
     ]
@@ -174,7 +129,7 @@ def test_the_same_corpora_give_the_same_bytes(work):
 
 def test_the_manifest_describes_the_token_files(work):
     manifest = read_json(run("out") / "manifest.json")
-    assert (manifest["vocabulary"], manifest["tokenizer"]) == (96, "characters")
+    assert (manifest["vocabulary"], manifest["tokenizer"]) == (300, "bpe:300")
     assert manifest["tasks"] == {"choices": 20, "questions_train": 32, "questions_test": 8}
     for corpus in ("general", "anneal"):
         for split in FRACTIONS:
@@ -182,18 +137,35 @@ def test_the_manifest_describes_the_token_files(work):
             tokens, facts = np.load(path), manifest[corpus][split]
             most = {"train": 20000, "validation": 1000, "test": 500}[split]
             assert facts["tokens"] == len(tokens) <= most
-            assert facts["bytes"] == len(tokens)  # one byte a character
+            text = decoded(tokens)
+            assert (facts["bytes"], facts["documents"]) == (len(text), text.count("\n"))
             assert facts["sha256"] == sha256_file(path)
-
-
-def test_the_texts_are_shuffled(work):
-    tokens = np.load(run("out") / "anneal_train.npy")
-    first = decoded(tokens[:400]).split("\n")[:-1]
-    assert all(entry(0)["text"][6:-4] in line for line in first)
-    assert first != sorted(first, key=lambda line: line[3::-1])
 
 
 def test_a_corpus_too_small_for_its_splits_is_refused(work):
     Path("general.jsonl").write_text(json.dumps({"headword": "a", "text": "a: b"}) + "\n")
-    with pytest.raises(InputError, match="corpus gcide: too small, no document"):
+    with pytest.raises(InputError, match="corpus gcide: no document of its"):
         run("out")
+
+
+# the tokenizer
+# -------------
+@settings(max_examples=30, deadline=None)
+@given(text=st.text(max_size=60))
+def test_any_text_comes_back_from_its_tokens(text):
+    tokenizer = make_tokenizer("bpe:280", ["the cat sees the cat"] * 20)
+    (ids,) = encode(tokenizer, [text])
+    assert ids.dtype == np.uint16 and ids.max(initial=0) < tokenizer.get_vocab_size()
+    assert tokenizer.decode(ids.tolist()) == text
+
+
+def test_what_is_frequent_becomes_one_token():
+    tokenizer = make_tokenizer("bpe:280", ["the cat sees the cat"] * 20)
+    cat, rare = encode(tokenizer, [" cat", "tac"])
+    assert (len(cat), len(rare)) == (1, 3)
+
+
+@pytest.mark.parametrize("name", ["bpe:256", "bpe:70000", "bpe:", "bpe:1e3"])
+def test_a_size_that_cannot_be_is_refused(name):
+    with pytest.raises(ValidationError, match="from 257 to 65536"):
+        Prepare(**{**CONFIG, "tokenizer": name})
