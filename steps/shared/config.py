@@ -2,37 +2,46 @@
 
 A paper's block is `papers.<paper>: {seeds, rows, prepare, train: {common, rows}, merge, evaluate}`.
 Its models are `Prepare`, `Train`, `Merge` and `Evaluate` in `steps/<paper>/config.py`.
+
+Rules between phases are in a function `check(block)` beside the models, if a paper has any. It is
+given a `Block` whose phases are valid and yields (key, value, rule) for each mistake, the key
+without `papers.<paper>.`. A key `train.rows.<row>.<field>` is shown where the row's value is set.
 """
 
 import argparse
 import importlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_args
+from types import ModuleType
+from typing import Any, TypeVar
 
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from steps.shared.config_files import PARAMS, SCALES, load, merge, read_yaml
+from steps.shared.config_problems import Problem, list_problems, model_problems
 from steps.shared.runtime import InputError
 
-PARAMS = Path("params.yaml")
-SCALES = Path("workflow/scales")
 PHASES = ("prepare", "train", "merge", "evaluate")
 BLOCK = ("seeds", "rows", *PHASES)
 
 
 class StepConfig(BaseModel):
-    """Base of every phase's configuration: no unknown keys, no coercion, immutable."""
+    """Base of every phase's configuration: no unknown keys, no coercion, finite, immutable."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class Block(NamedTuple):
-    """A paper's whole block, each part valid by itself: what `check` of its config.py is given.
+Model = TypeVar("Model", bound=StepConfig)
 
-    `check(block)`, where a paper has one, yields (key within the block, value, rule) for whatever
-    does not fit together. `train` holds each row's resolved configuration.
+
+@dataclass(frozen=True)
+class Block:
+    """A paper's whole block, as its `check` sees it; each phase is the paper's own model.
+
+    `train` holds the resolved configuration of every row that is declared, also of those that
+    `rows` does not select.
     """
 
     seeds: list[int]
@@ -43,63 +52,13 @@ class Block(NamedTuple):
     evaluate: Any
 
 
-Model = TypeVar("Model", bound=StepConfig)
-
-
-def load(scale: str) -> dict[str, Any]:
-    """Return params.yaml with the overlay of `scale` merged in, as Snakemake merges them."""
-    config = read_yaml(PARAMS)
-    if scale != config.get("scale"):
-        config = merge(config, read_yaml(overlay(scale)))
-    return config
-
-
-def overlay(scale: str) -> Path:
-    """Return the overlay file of a scale; an unknown scale is an `InputError`."""
-    path = SCALES / f"{scale}.yaml"
-    if not path.is_file():
-        known = sorted(file.stem for file in SCALES.glob("*.yaml"))
-        raise InputError(f"scale {scale!r}: no {path}; known scales: mini, {', '.join(known)}")
-    return path
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML mapping; anything else is an `InputError` that names the file."""
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: must be a mapping, found {type(content).__name__}")
-    return content
-
-
-def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge mappings recursively; any other value of `top` (lists too) replaces that of `base`.
-
-    As in Snakemake, an empty mapping in `top` changes nothing that is there.
-    """
-    merged = dict(base)
-    for key, value in top.items():
-        if isinstance(value, Mapping):
-            below = merged.get(key, {})
-            if value or isinstance(below, Mapping):
-                value = merge(below if isinstance(below, Mapping) else {}, value)
-            else:
-                value = below
-        merged[key] = value
-    return merged
-
-
 def resolve(
     config: Mapping[str, Any], paper: str, phase: str, row: str | None = None
 ) -> dict[str, Any]:
     """Return exactly the mapping that one phase (and row, for train) of a paper reads."""
     block = config["papers"][paper][phase]
     if phase == "train":
-        return merge(block["common"], block["rows"][row] or {})
+        return merge(block["common"] or {}, block["rows"][row] or {})
     return dict(block)
 
 
@@ -116,9 +75,6 @@ def validate(config: Mapping[str, Any]) -> None:
     if problems:
         lines = [f"{_origin(scale, key)}: {key} = {item!r}: {rule}" for key, item, rule in problems]
         raise InputError("\n".join(lines))
-
-
-Problem = tuple[str, Any, str]
 
 
 def _block_problems(paper: str, block: Any) -> list[Problem]:
@@ -141,42 +97,15 @@ def _block_problems(paper: str, block: Any) -> list[Problem]:
     if not all(known):
         rule = f"no such paper: no steps/{paper}/config.py with a model for every phase"
         return [(here, "...", rule)]
-    problems += _list_problems(f"{here}.seeds", block["seeds"], int)
-    problems += _list_problems(f"{here}.rows", block["rows"], str)
+    problems += list_problems(f"{here}.seeds", block["seeds"], int)
+    problems += list_problems(f"{here}.rows", block["rows"], str)
     for phase in ("prepare", "merge", "evaluate"):
         model = getattr(models, phase.capitalize())
-        problems += _model_problems(model, block[phase], f"{here}.{phase}")
+        problems += model_problems(model, block[phase], f"{here}.{phase}")
     problems += _train_problems(models.Train, block, f"{here}.train")
     if not problems and hasattr(models, "check"):
-        found = models.check(_valid_block(models, block))
-        problems = [(f"{here}.{key}", value, rule) for key, value, rule in found]
+        problems += _check_problems(models, paper, block)
     return problems
-
-
-def _valid_block(models: Any, block: Mapping[str, Any]) -> Block:
-    train = block["train"]
-    return Block(
-        seeds=block["seeds"],
-        rows=block["rows"],
-        prepare=models.Prepare.model_validate(block["prepare"]),
-        train={
-            row: models.Train.model_validate(merge(train["common"], train["rows"][row] or {}))
-            for row in block["rows"]
-        },
-        merge=models.Merge.model_validate(block["merge"]),
-        evaluate=models.Evaluate.model_validate(block["evaluate"]),
-    )
-
-
-def _list_problems(key: str, value: Any, kind: type) -> list[Problem]:
-    good = isinstance(value, list) and value and all(type(item) is kind for item in value)
-    if not good:
-        return [(key, value, f"must be a non-empty list of {kind.__name__}")]
-    if len(set(value)) < len(value):
-        return [(key, value, "must not name anything twice")]
-    if kind is int and min(value) < 0:
-        return [(key, value, "must be 0 or above")]
-    return []
 
 
 def _train_problems(model: type[StepConfig], block: Mapping[str, Any], here: str) -> list[Problem]:
@@ -197,54 +126,45 @@ def _train_problems(model: type[StepConfig], block: Mapping[str, Any], here: str
         if own is not None and not isinstance(own, Mapping):
             problems.append((f"{here}.rows.{row}", own, "must be a mapping"))
             continue
-        found = _model_problems(model, merge(common, own or {}), "")
+        found = model_problems(model, merge(common, own or {}), "")
         for key, value, rule in found:
-            place = f"rows.{row}" if key.split(".")[0] in (own or {}) else "common"
-            problem = (f"{here}.{place}.{key}".rstrip("."), value, rule)
+            problem = (f"{here}.{_place(row, own, key)}.{key}".rstrip("."), value, rule)
             if problem not in problems:
                 problems.append(problem)
     return problems
 
 
-def _model_problems(model: type[StepConfig], value: Any, here: str) -> list[Problem]:
-    if not isinstance(value, Mapping):
-        return [(here, value, "must be a mapping")]
-    try:
-        model.model_validate(value)
-    except ValidationError as error:
-        return [
-            (
-                ".".join([here, *map(str, item["loc"])]).strip("."),
-                _shown(item),
-                _rule(item, model),
-            )
-            for item in error.errors()
-        ]
-    return []
+def _place(row: str, own: Mapping[str, Any] | None, key: str) -> str:
+    """Return the part of `train` that sets `key` for a row: its own, or the common one."""
+    return f"rows.{row}" if key.split(".")[0] in (own or {}) else "common"
 
 
-def _shown(item: Mapping[str, Any]) -> Any:
-    if item["type"] == "missing":
-        return None
-    # the input of a rule between several keys is the whole mapping: the rule names the values
-    return "..." if item["type"] == "value_error" else item["input"]
+def _check_problems(models: ModuleType, paper: str, block: Mapping[str, Any]) -> list[Problem]:
+    """Return what the paper's own `check` says of a block whose phases are valid."""
 
+    def model(phase: str, row: str | None = None) -> Any:
+        value = resolve({"papers": {paper: block}}, paper, phase, row)
+        return getattr(models, phase.capitalize()).model_validate(value)
 
-def _rule(item: Mapping[str, Any], model: type[StepConfig]) -> str:
-    if item["type"] == "missing":
-        return "is missing"
-    if item["type"] == "extra_forbidden":
-        return f"unknown key; allowed: {', '.join(_fields(model, item['loc'][:-1]))}"
-    text = str(item["msg"]).removeprefix("Value error, ")
-    return text.replace("Input should be", "must be")
-
-
-def _fields(model: Any, place: tuple[int | str, ...]) -> list[str]:
-    """Return the fields of the model at `place` inside `model`."""
-    for part in place:
-        fields = getattr(model, "model_fields", {})
-        model = fields[part].annotation if part in fields else get_args(model)[-1]
-    return list(model.model_fields)
+    rows = block["train"]["rows"]
+    checked = Block(
+        seeds=block["seeds"],
+        rows=block["rows"],
+        prepare=model("prepare"),
+        train={row: model("train", row) for row in rows},
+        merge=model("merge"),
+        evaluate=model("evaluate"),
+    )
+    problems: list[Problem] = []
+    for key, value, rule in models.check(checked):
+        parts = key.split(".", 3)
+        if parts[:2] == ["train", "rows"] and len(parts) == 4 and parts[2] in rows:
+            _, _, row, field = parts
+            key = f"train.{_place(row, rows[row], field)}.{field}"
+        problem = (f"papers.{paper}.{key}", value, rule)
+        if problem not in problems:  # one common value is wrong for many rows at once
+            problems.append(problem)
+    return problems
 
 
 def _origin(scale: str, key: str) -> Path:
@@ -284,7 +204,7 @@ def read_config(args: argparse.Namespace, model: type[Model]) -> Model:
             raise InputError(f"--config: not valid JSON ({error})") from None
     else:
         value = _by_key(text, args.scale, args.row)
-    problems = _model_problems(model, value, "")
+    problems = model_problems(model, value, "")
     if problems:
         lines = [f"--config: {key} = {item!r}: {rule}" for key, item, rule in problems]
         raise InputError("; ".join(lines))

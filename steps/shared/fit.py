@@ -176,7 +176,7 @@ def adamw(model: nn.Module, config: FitConfig) -> torch.optim.AdamW:
         {"params": vectors, "weight_decay": 0.0},
     ]
     betas = (config.beta1, config.beta2)
-    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas)
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, fused=True)
 
 
 def _sync_only(

@@ -5,6 +5,7 @@ Imports neither torch nor pandas, so that a step's `--help` and the workflow sta
 
 import csv
 import fcntl
+import glob
 import hashlib
 import io
 import json
@@ -17,9 +18,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from steps.shared.atomic import atomic_path
 
 LOG_EVERY_SECONDS = 5.0
+# read by huggingface_hub and transformers, by datasets and by tqdm when they are imported
+NO_BARS = ("HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS", "TQDM_DISABLE")
 
 
 class InputError(ValueError):
@@ -67,33 +72,6 @@ def fingerprint(value: Any) -> str:
     """Return a 16-digit hash of a JSON-able value, independent of key order."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-@contextmanager
-def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary file name beside `path`; on success it becomes `path`, on error it goes.
-
-    The folder is created, the contents reach the disk before the name does.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -170,16 +148,53 @@ def training_state(root: str | Path, key: dict[str, Any]) -> Iterator[Path]:
     """
     label = "-".join(str(key[name]) for name in ("paper", "row", "seed"))
     folder = Path(root) / f"{label}-{fingerprint(key)}"
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as lock:
+    with _lock(folder):
+        yield folder
+        _remove_state(folder)
+
+
+def _lock(folder: Path) -> IO[str]:
+    """Make the folder and return its lock file, open and locked; a locked one is an error."""
+    path = folder / "lock"
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock = open(path, "w")  # noqa: SIM115, the caller closes it
+        except FileNotFoundError:
+            continue  # the job that held the folder has just removed it
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = True
         except BlockingIOError:
+            locked = False
+        current = _is_open_file(lock, path)  # else it was removed since, and guards nothing
+        if locked and current:
+            return lock
+        lock.close()
+        if current:
             raise InputError(
                 f"{folder}: another process is training this job; wait for it or stop it"
-            ) from None
-        yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+            )
+
+
+def _is_open_file(file: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_state(folder: Path) -> None:
+    """Remove a state folder whose lock is held.
+
+    It is renamed first: whoever comes next finds either the lock or no folder, never half of one.
+    """
+    prefix = f".{folder.name}."
+    aside = tempfile.mkdtemp(dir=folder.parent, prefix=prefix, suffix=".tmp")
+    os.rename(folder, aside)
+    # its own, and those of processes that were killed at this point
+    for remains in folder.parent.glob(f"{glob.escape(prefix)}*.tmp"):
+        shutil.rmtree(remains, ignore_errors=True)
 
 
 def log(message: str) -> None:
@@ -213,7 +228,13 @@ def usage() -> dict[str, float]:
 
 
 def run_step(main: Callable[[], None]) -> None:
-    """Run a step's `main`; bad input becomes one line and exit code 1; always log what it cost."""
+    """Run a step's `main`; bad input becomes one line and exit code 1; always log what it cost.
+
+    In a log, other packages' progress bars are off: each of their refreshes would be a line.
+    """
+    if not sys.stderr.isatty():
+        for name in NO_BARS:
+            os.environ.setdefault(name, "1")
     try:
         main()
     except InputError as error:

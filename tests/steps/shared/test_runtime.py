@@ -1,10 +1,11 @@
-"""Seeded streams, atomic and reproducible files, state folders, what a step prints."""
+"""Seeded streams, reproducible files, the identity of a job, what a step prints."""
 
 import json
 import os
-import signal
+import pty
 import subprocess
 import sys
+import termios
 from argparse import Namespace
 from pathlib import Path
 
@@ -15,10 +16,9 @@ from hypothesis import strategies as st
 
 from steps.shared import runtime
 from steps.shared.config import StepConfig
-from steps.shared.runtime import InputError, atomic_path, job_key, stream, training_state
+from steps.shared.runtime import InputError, job_key, stream
 
 ROOT = Path(__file__).resolve().parents[3]
-KEY = {"paper": "p", "row": "r", "seed": 0, "config": {"a": 1}}
 
 
 def draws(*key) -> list[int]:
@@ -44,32 +44,6 @@ def test_a_stream_is_the_same_in_another_process():
 
 # files
 # -----
-def test_a_file_appears_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "new" / "a.txt"
-    runtime.write_text(path, "old")
-    with pytest.raises(RuntimeError), atomic_path(path) as temporary:
-        temporary.write_text("half")
-        assert path.read_text() == "old"
-        raise RuntimeError
-    assert path.read_text() == "old"
-    assert os.listdir(path.parent) == ["a.txt"]
-    with atomic_path(path) as temporary:
-        assert temporary.parent == path.parent  # else the rename could cross file systems
-        temporary.write_text("new")
-    assert path.read_text() == "new"
-    assert os.listdir(path.parent) == ["a.txt"]
-
-
-@pytest.mark.parametrize("mask, bits", [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
-def test_permissions_follow_the_umask(tmp_path, mask, bits):
-    before = os.umask(mask)
-    try:
-        runtime.write_text(tmp_path / "a", "")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "a").stat().st_mode & 0o777 == bits
-
-
 def test_json_has_one_form(tmp_path):
     runtime.write_json(tmp_path / "a", {"b": [0.1, "é"], "a": 1})
     runtime.write_json(tmp_path / "b", {"a": 1, "b": [0.1, "é"]})
@@ -98,43 +72,8 @@ def test_a_csv_file_has_the_given_columns_and_plain_line_ends(tmp_path):
         runtime.write_csv(tmp_path / "a", ["a"], [{"z": 1}])
 
 
-# state folders
-# -------------
-def test_a_state_folder_goes_with_success_and_stays_with_failure(tmp_path):
-    with pytest.raises(RuntimeError), training_state(tmp_path, KEY) as folder:
-        (folder / "checkpoint").write_text("half way")
-        raise RuntimeError
-    with training_state(tmp_path, {**KEY, "config": {"a": 2}}) as other:
-        assert other != folder
-        assert not (other / "checkpoint").exists()
-    with training_state(tmp_path, KEY) as again:
-        assert (again / "checkpoint").read_text() == "half way"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_one_job_has_one_trainer_and_a_killed_one_leaves_its_state(tmp_path):
-    code = (
-        "import sys, time; from steps.shared.runtime import training_state as hold\n"
-        f"with hold({str(tmp_path)!r}, {KEY!r}) as folder:\n"
-        "    (folder / 'checkpoint').write_text('kept'); print('held', flush=True); time.sleep(60)"
-    )
-    holder = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
-    try:
-        assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(InputError) as refused, training_state(tmp_path, KEY):
-            pass
-        assert "another process is training this job" in str(refused.value)
-        assert "\n" not in str(refused.value)
-        with training_state(tmp_path, {**KEY, "seed": 1}):
-            pass  # another job is free
-    finally:
-        holder.send_signal(signal.SIGKILL)
-        holder.wait()
-        holder.stdout.close()
-    with training_state(tmp_path, KEY) as folder:
-        assert (folder / "checkpoint").read_text() == "kept"
-
-
+# jobs
+# ----
 class Config(StepConfig):
     rate: float
 
@@ -171,13 +110,17 @@ def test_a_fingerprint_ignores_the_order_of_keys():
 
 # what a step prints
 # ------------------
-def run(body: str) -> subprocess.CompletedProcess:
+def step(body: str) -> list[str]:
+    """Return the command of a step whose main is one line of code."""
     code = (
         "from steps.shared.runtime import InputError, run_step\n"
         f"def main():\n    {body}\nrun_step(main)"
     )
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return [sys.executable, "-c", code]
+
+
+def run(body: str) -> subprocess.CompletedProcess:
+    return subprocess.run(step(body), cwd=ROOT, capture_output=True, text=True)
 
 
 def test_bad_input_is_one_line_and_exit_code_1():
@@ -215,3 +158,25 @@ def test_progress_logs_lines_and_passes_everything_on(monkeypatch, capsys):
     assert items == list("abcde")
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["work: 4/7, about 9 s left", "work: 6/7, about 3 s left"]
+
+
+BARS = (
+    "from tqdm import tqdm; from transformers.utils import logging;"
+    "list(tqdm(range(3), desc='plain')); list(logging.tqdm(range(3), desc='loading'))"
+)
+
+
+def test_a_log_has_no_bars_of_other_packages():
+    (line,) = run(BARS).stderr.splitlines()
+    assert line.startswith("cost: ")
+
+
+def test_a_terminal_has_them():
+    terminal, end = pty.openpty()
+    termios.tcsetwinsize(end, (24, 80))  # a bar of no width shows nothing
+    subprocess.run(step(BARS), cwd=ROOT, stderr=end, check=True)
+    os.close(end)
+    shown = os.read(terminal, 65536).decode()
+    os.close(terminal)
+    assert "plain: 100%" in shown
+    assert "loading: 100%" in shown

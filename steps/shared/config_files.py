@@ -1,0 +1,59 @@
+"""The files of the configuration: params.yaml, and the overlays that other scales put on it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from steps.shared.runtime import InputError
+
+PARAMS = Path("params.yaml")
+SCALES = Path("workflow/scales")
+
+
+def load(scale: str) -> dict[str, Any]:
+    """Return params.yaml with the overlay of `scale` merged in, as Snakemake merges them."""
+    config = read_yaml(PARAMS)
+    if scale != config.get("scale"):
+        config = merge(config, read_yaml(overlay(scale)))
+    return config
+
+
+def overlay(scale: str) -> Path:
+    """Return the overlay file of a scale; an unknown scale is an `InputError`."""
+    path = SCALES / f"{scale}.yaml"
+    if not path.is_file():
+        known = sorted(file.stem for file in SCALES.glob("*.yaml"))
+        raise InputError(f"scale {scale!r}: no {path}; known scales: mini, {', '.join(known)}")
+    return path
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping; anything else is an `InputError` that names the file."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except yaml.YAMLError as error:
+        raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: must be a mapping, found {type(content).__name__}")
+    return content
+
+
+def merge(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge mappings recursively; any other value of `top` (lists too) replaces that of `base`.
+
+    As in Snakemake, an empty mapping in `top` changes nothing that is there.
+    """
+    merged = dict(base)
+    for key, value in top.items():
+        if isinstance(value, Mapping):
+            below = merged.get(key, {})
+            if value or isinstance(below, Mapping):
+                value = merge(below if isinstance(below, Mapping) else {}, value)
+            else:
+                value = below
+        merged[key] = value
+    return merged
