@@ -13,11 +13,15 @@ from typing import Any
 import yaml
 
 from steps.shared.asset_manifest import load_manifest
+from steps.shared.config import PHASES
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURE = Path(__file__).with_name("fixture")
 CODE = ("Snakefile", "dvc.yaml", ".dvcignore", ".gitignore", "steps/__init__.py")
 BYTECODE = shutil.ignore_patterns("__pycache__")
+# what the fixture trains, and what Snakemake says when all is done
+ROWS, SEEDS = ("constant", "decayed"), (0, 1)
+NOTHING = "Nothing to be done"
 
 
 class Project:
@@ -192,3 +196,30 @@ def kill_group(process: subprocess.Popen[str]) -> None:
     """Kill -9 the whole process group, as a power cut would."""
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+
+
+def trains(paper: str, rows: Iterable[str] = ROWS, seeds: Iterable[int] = SEEDS) -> list[str]:
+    """Return the training steps of a paper."""
+    return [f"{paper}.train {row} {seed}" for row in rows for seed in seeds]
+
+
+def merges(paper: str, seeds: Iterable[int] = SEEDS) -> list[str]:
+    """Return the merging steps of a paper."""
+    return [f"{paper}.merge - {seed}" for seed in seeds]
+
+
+def since(paper: str, phase: str) -> list[str]:
+    """Return all steps of a paper from `phase` on, sorted."""
+    steps = {
+        "prepare": [f"{paper}.prepare - -"],
+        "train": trains(paper),
+        "merge": merges(paper),
+        "evaluate": [f"{paper}.evaluate - -"],
+    }
+    return sorted(sum((steps[name] for name in PHASES[PHASES.index(phase) :]), []))
+
+
+def assert_settled(project: Project) -> None:
+    """Assert that neither engine has anything left to do, or to record."""
+    assert NOTHING in project.run("snakemake", "-n").stdout
+    project.run("dvc", "status", "-q")
