@@ -1,8 +1,8 @@
-"""Memory for merged tensors: a few blocks of huge pages instead of an allocation for each tensor.
+"""Memory for merged tensors: a few blocks instead of an allocation for each tensor.
 
-Touching fresh memory in pages of 4 KiB costs as much as the sums that are written there. A block
-that nobody holds any more is filled again, so a merge whose tensors are dropped as they come stays
-in memory that it has touched before.
+Touching fresh memory costs as much as the sums that are written there. A block that nobody holds
+any more is filled again, so a merge whose tensors are dropped as they come stays in memory that it
+has touched before.
 """
 
 import mmap
@@ -10,8 +10,7 @@ import sys
 
 import numpy as np
 
-HUGE_PAGE = 2**21  # bytes, on x86-64 and most other machines
-BLOCK = 2**24  # bytes: at most one huge page in eight is touched for less than its size
+BLOCK = 2**24  # bytes
 ALIGNMENT = 64  # bytes: a cache line
 
 
@@ -40,15 +39,12 @@ class TensorMemory:
             # Held by the list, by `block` and by the call: every array cut from it is gone.
             if sys.getrefcount(block) == 3 and block.size >= num_bytes:
                 return block
-        self._blocks.append(_map(max(num_bytes, min(BLOCK, self._left))))
+        # Not numpy's: it asks for huge pages, which cost an eighth where memory is at hand and ten
+        # times as much in a virtual machine that hands free ones back to its host.
+        memory = mmap.mmap(
+            -1,
+            max(num_bytes, min(BLOCK, self._left), 1),
+            flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
+        )
+        self._blocks.append(np.frombuffer(memory, np.uint8))
         return self._blocks[-1]
-
-
-def _map(num_bytes: int) -> np.ndarray:
-    if num_bytes < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return np.empty(num_bytes, np.uint8)
-    # The system aligns a mapping to huge pages if its length is a multiple of theirs.
-    size = -(-num_bytes // HUGE_PAGE) * HUGE_PAGE
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, np.uint8)
