@@ -31,6 +31,7 @@ from steps.shared.checkpoint_files import (
     side_files,
     to_tensor,
 )
+from steps.shared.checkpoint_memory import TensorMemory
 from steps.shared.checkpoint_writer import CheckpointWriter
 from steps.shared.runtime import InputError, progress
 
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 BLOCK = 65536  # elements summed at once by a thread: a float32 block stays in a 1 MiB cache
 DTYPES = {"float64": "F64", "float32": "F32", "bfloat16": "BF16", "float16": "F16"}
-
-Sink = Callable[[int, int, np.ndarray], None]  # curve, first element, values
 
 
 def merge_checkpoints(
@@ -66,10 +65,16 @@ def merge_checkpoints(
         writers = [stack.enter_context(CheckpointWriter(out, merge.specs, extra)) for out in outs]
         for name in progress(merge.specs, total=len(merge.specs), label="merge"):
 
-            def sink(curve: int, start: int, values: np.ndarray, name: str = name) -> None:
-                writers[curve].write(name, values, start=start)
+            def work(begin: int, end: int, name: str = name) -> None:
+                dtype = STORAGE[merge.specs[name].dtype]
+                rows = list(np.empty((len(writers), min(BLOCK, end - begin)), dtype))
+                for start in range(begin, end, BLOCK):
+                    parts = [row[: end - start] for row in rows]
+                    merge.sum_into(name, parts, start)
+                    for writer, part in zip(writers, parts, strict=True):
+                        writer.write(name, part, start=start)
 
-            merge.reduce(name, sink, run)
+            run(work, merge.specs[name].size)
 
 
 def merged_tensors(
@@ -127,39 +132,28 @@ class _Merge:
     def last(self) -> Checkpoint:
         return self.checkpoints[-1]
 
-    def reduce(self, name: str, sink: Sink, run: Callable[..., None]) -> None:
-        """Send every block of every curve's tensor `name` to `sink`, from several threads."""
-        if self.specs[name].dtype not in FLOATS:
-            for curve in range(len(self.weights)):
-                sink(curve, 0, self.last.data[name])
+    def sum_into(self, name: str, outs: Sequence[np.ndarray], start: int) -> None:
+        """Set each curve's array to elements `start`, ... of its tensor, as `STORAGE` says."""
+        from steps.shared.weighted_sum import LARGEST, weighted_sum
+
+        dtype = self.specs[name].dtype
+        if dtype not in FLOATS:
+            for out in outs:
+                out[:] = self.last.data[name][start : start + out.size]
             return
         double = "F64" in (self.accumulate, self.last.specs[name].dtype)
         weights = self.weights.astype(np.float64 if double else np.float32)
-        run(lambda begin, end: self._span(name, weights, begin, end, sink), self.specs[name].size)
-
-    def _span(self, name: str, weights: np.ndarray, begin: int, end: int, sink: Sink) -> None:
-        from steps.shared.weighted_sum import LARGEST, narrow, weighted_sum
-
-        dtype = self.specs[name].dtype
-        limit = LARGEST[dtype]
         sources = [checkpoint.data[name] for checkpoint in self.checkpoints]
-        sums = np.empty((len(weights), min(BLOCK, end - begin)), weights.dtype)
-        for start in range(begin, end, BLOCK):
-            rows = list(sums[:, : end - start])
-            weighted_sum(sources, weights, rows, start=start)
-            for curve, values in enumerate(rows):
-                low, high = float(values.min()), float(values.max())
-                if not (low >= -limit and high <= limit):  # NaN compares false
-                    raise InputError(self._blame(name))
-                sink(curve, start, narrow(values, dtype))
+        if not weighted_sum(sources, weights, outs, start=start) <= LARGEST[dtype]:  # or NaN
+            raise InputError(self._blame(name))
 
     def _blame(self, name: str) -> str:
         from steps.shared.weighted_sum import weighted_sum
 
         for checkpoint in self.checkpoints:
             values = np.empty(self.specs[name].size, np.float64)
-            weighted_sum([checkpoint.data[name]], np.ones((1, 1)), [values], start=0)
-            if not np.isfinite(values).all():
+            ones = np.ones((1, 1))
+            if not np.isfinite(weighted_sum([checkpoint.data[name]], ones, [values], start=0)):
                 return f"{checkpoint.path}: tensor {name} holds NaN or infinity"
         return f"tensor {name}: the merged values do not fit {TORCH_NAMES[self.specs[name].dtype]}"
 
@@ -231,6 +225,7 @@ def _workers(threads: int) -> Iterator[Callable[..., None]]:
     with ThreadPoolExecutor(threads) as pool:
 
         def run(work: Callable[[int, int], None], size: int) -> None:
+            """Call `work` on parts of `range(size)` and wait; the first error is raised."""
             if threads == 1 or size <= BLOCK:
                 work(0, size) if size else None
                 return
@@ -242,14 +237,16 @@ def _workers(threads: int) -> Iterator[Callable[..., None]]:
 
 
 def _in_memory(merge: _Merge, threads: int) -> "Iterator[tuple[str, list[torch.Tensor]]]":
+    memory = TensorMemory(len(merge.weights) * sum(s.num_bytes for s in merge.specs.values()))
     with _workers(threads) as run:
         for name, spec in merge.specs.items():
-            arrays = [np.empty(spec.size, STORAGE[spec.dtype]) for _ in merge.weights]
+            arrays = [memory.take(spec.size, STORAGE[spec.dtype]) for _ in merge.weights]
 
-            def sink(
-                curve: int, start: int, values: np.ndarray, arrays: list[np.ndarray] = arrays
+            def work(
+                begin: int, end: int, name: str = name, arrays: list[np.ndarray] = arrays
             ) -> None:
-                arrays[curve][start : start + values.size] = values
+                merge.sum_into(name, [array[begin:end] for array in arrays], begin)
 
-            merge.reduce(name, sink, run)
+            run(work, spec.size)
             yield name, [to_tensor(array, spec) for array in arrays]
+            del arrays, work  # memory that the caller drops can be used for the next tensor

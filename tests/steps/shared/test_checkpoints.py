@@ -1,4 +1,4 @@
-"""Checkpoints: what is averaged, what is copied, what is refused, and that bits do not wander."""
+"""Checkpoints: what is averaged, what is copied, and that bits do not wander."""
 
 import json
 import struct
@@ -7,10 +7,12 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from checkpoint_states import DTYPES, OPTIONS, random_weights, shard, state, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
+from steps.shared import checkpoint_memory
 from steps.shared import checkpoints as merging
 from steps.shared.checkpoints import (
     average,
@@ -19,40 +21,6 @@ from steps.shared.checkpoints import (
     merged_tensors,
     save_model,
 )
-from steps.shared.runtime import InputError
-
-DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
-OPTIONS = {"accumulate": "float32", "threads": 1}
-
-
-def state(seed: int, dtype: torch.dtype = torch.float32) -> dict[str, torch.Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    shapes = {"embed": (13, 7), "norm": (7,), "scale": (), "empty": (0, 3)}
-    tensors = {
-        name: torch.randn(shape, generator=generator).to(dtype) for name, shape in shapes.items()
-    }
-    return tensors | {"count": torch.tensor([seed]), "mask": torch.tensor([seed % 2 == 0, True])}
-
-
-def write(folder, states) -> list:
-    paths = [folder / f"step{i}" for i in range(len(states))]
-    for path, tensors in zip(paths, states, strict=True):
-        save_model(path, tensors)
-    return paths
-
-
-def shard(path, tensors: dict[str, torch.Tensor], files: dict[str, list[str]]) -> None:
-    path.mkdir()
-    for file, names in files.items():
-        save_file({name: tensors[name] for name in names}, path / file, metadata={"format": "pt"})
-    weight_map = {name: file for file, names in files.items() for name in names}
-    index = {"metadata": {"total_size": 1}, "weight_map": weight_map}
-    (path / "model.safetensors.index.json").write_text(json.dumps(index))
-
-
-def random_weights(curves: int, n: int, seed: int = 0) -> np.ndarray:
-    weights = np.random.default_rng(seed).random((curves, n))
-    return weights / weights.sum(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -211,115 +179,6 @@ def test_tensor_after_an_odd_header_is_read(tmp_path):
     assert load_file(out)["w"].tolist() == [1.5, -2.0]
 
 
-def nan(tensors):
-    return tensors | {"norm": torch.full((7,), float("nan"))}
-
-
-def infinite(tensors):
-    return tensors | {"embed": torch.full((13, 7), float("inf"))}
-
-
-REFUSED_STATES = {
-    "missing": (
-        lambda t: {name: t[name] for name in t if name != "norm"}, "step1: tensor norm is missing",
-    ),
-    "extra": (lambda t: t | {"more": torch.ones(1)}, "step0: tensor more is missing"),
-    "shape": (lambda t: t | {"norm": torch.ones(8)}, r"step1: tensor norm is F32 \[8\]"),
-    "dtype": (lambda t: t | {"norm": torch.ones(7).half()}, "step1: tensor norm is F16"),
-    "nan": (nan, "step1: tensor norm holds NaN"),
-    "infinity": (infinite, "step1: tensor embed holds NaN or infinity"),
-    "float8": (
-        lambda t: t | {"norm": torch.ones(7).to(torch.float8_e4m3fn)}, "norm has dtype F8_E4M3",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REFUSED_STATES)
-def test_refused_checkpoints_leave_nothing(tmp_path, case):
-    change, message = REFUSED_STATES[case]
-    paths = write(tmp_path, [state(i) for i in range(3)])
-    save_file(change(state(1)), paths[1] / "model.safetensors")
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InputError, match=message):
-        outs = [tmp_path / "out", tmp_path / "out2"]
-        merge_checkpoints(paths, random_weights(2, 3), outs, **OPTIONS)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def damage_truncate(path):
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def damage_header(path):
-    content = bytearray(path.read_bytes())
-    content[8] = 0
-    path.write_bytes(content)
-
-
-def damage_length(path):
-    path.write_bytes(struct.pack("<Q", 2**63) + path.read_bytes()[8:])
-
-
-def damage_empty(path):
-    path.write_bytes(b"")
-
-
-@pytest.mark.parametrize(
-    "damage", [damage_truncate, damage_header, damage_length, damage_empty, lambda p: p.unlink()]
-)
-def test_damaged_or_missing_files_are_named(tmp_path, damage):
-    paths = write(tmp_path, [state(i) for i in range(2)])
-    damage(paths[1] / "model.safetensors")
-    with pytest.raises(InputError, match="step1"):
-        merge_checkpoints(paths, [[0.5, 0.5]], [tmp_path / "out"], **OPTIONS)
-    assert not (tmp_path / "out").exists()
-
-
-def test_missing_shard_and_tensor_missing_from_its_shard_are_named(tmp_path):
-    files = {"model-1.safetensors": ["embed"], "model-2.safetensors": ["norm"]}
-    shard(tmp_path / "a", state(0), files)
-    (tmp_path / "a" / "model-2.safetensors").unlink()
-    with pytest.raises(InputError, match=r"model-2\.safetensors"):
-        load_model(tmp_path / "a")
-    save_file({"scale": torch.ones(1)}, tmp_path / "a" / "model-2.safetensors")
-    with pytest.raises(InputError, match=r"norm is missing from model-2\.safetensors"):
-        load_model(tmp_path / "a")
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ([[0.5, 0.5, 0.0]], "weights"),
-        ([[0.5, float("nan")]], "finite"),
-        ([[0.5, 0.5], [1.0]], "rectangle"),
-        ([[0.5, 0.5]] * 2, "1 outputs for 2 rows"),
-    ],
-)
-def test_refused_weights(tmp_path, weights, message):
-    paths = write(tmp_path, [state(i) for i in range(2)])
-    with pytest.raises(InputError, match=message):
-        merge_checkpoints(paths, weights, [tmp_path / "out"], **OPTIONS)
-
-
-def test_refused_outputs_and_options(tmp_path):
-    paths = write(tmp_path, [state(i) for i in range(2)])
-    half = [[0.5, 0.5]]
-    with pytest.raises(InputError, match="neither an input"):
-        merge_checkpoints(paths, half, [paths[0]], **OPTIONS)
-    with pytest.raises(InputError, match="another output"):
-        merge_checkpoints(paths, half * 2, [tmp_path / "out"] * 2, **OPTIONS)
-    with pytest.raises(InputError, match="accumulate"):
-        merge_checkpoints(paths, half, [tmp_path / "out"], accumulate="bfloat16", threads=1)
-    with pytest.raises(InputError, match="no checkpoints"):
-        merge_checkpoints([], [[]], [tmp_path / "out"], **OPTIONS)
-
-
-def test_overflow_of_the_saved_dtype_is_refused(tmp_path):
-    paths = write(tmp_path, [{"w": torch.tensor([60000.0]).half()}, {"w": torch.zeros(1).half()}])
-    with pytest.raises(InputError, match="w: the merged values do not fit float16"):
-        merge_checkpoints(paths, [[2.0, -1.0]], [tmp_path / "out"], **OPTIONS)
-
-
 def test_weights_that_do_not_sum_to_one_warn(tmp_path):
     states = [state(0)]
     with pytest.warns(UserWarning, match="sum to 1"):
@@ -350,3 +209,29 @@ def test_transformers_llama_tied_and_reloaded(tmp_path, monkeypatch):
     for name, value in merged.named_parameters():
         expected = 0.25 * parts[0][name].double() + 0.75 * parts[1][name].double()
         assert (value.double() - expected).abs().max() < 1e-7, name
+
+
+@pytest.mark.parametrize("block", [1, 4096, 2**21, 2**24])
+def test_kept_tensors_keep_their_values_while_others_are_dropped(tmp_path, monkeypatch, block):
+    """Dropped memory is used again; what the caller holds, even a view of it, is not."""
+    monkeypatch.setattr(checkpoint_memory, "BLOCK", block)
+    states = [
+        {f"w{i:02d}": torch.full((1 + 37 * i,), float(i + step)) for i in range(40)}
+        for step in range(2)
+    ]
+    pairs = merged_tensors(
+        write(tmp_path, states), [[0.5, 0.5], [0.0, 1.0]], accumulate="float32", threads=1
+    )
+    kept = {name: (pair[0], pair[1][-1:]) for name, pair in pairs if int(name[1:]) % 3 == 0}
+    for name, (whole, last) in kept.items():
+        assert (whole == int(name[1:]) + 0.5).all()
+        assert last.tolist() == [int(name[1:]) + 1]
+
+
+def test_dropped_memory_is_used_again(monkeypatch):
+    monkeypatch.setattr(checkpoint_memory, "BLOCK", 4096)
+    memory = checkpoint_memory.TensorMemory(2**30)
+    used = {memory.take(1000, np.dtype(np.float32)).ctypes.data for _ in range(50)}
+    assert len(used) == 1
+    kept = [memory.take(1000, np.dtype(np.float32)) for _ in range(50)]
+    assert len({array.ctypes.data for array in kept}) == 50
