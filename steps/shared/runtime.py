@@ -140,14 +140,23 @@ def job_key(
     }
 
 
+def is_main_process() -> bool:
+    """Say whether this process writes the outputs: of several launched together, the first."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 @contextmanager
 def training_state(root: str | Path, key: dict[str, Any]) -> Iterator[Path]:
     """Hold the state folder of one training job; it is removed when the job has succeeded.
 
-    Two processes on one job would spoil each other's checkpoints: the second is refused.
+    Two runs of one job would spoil each other's checkpoints: the second is refused. Of the
+    processes of one run the main one holds the folder for all.
     """
     label = "-".join(str(key[name]) for name in ("paper", "row", "seed"))
     folder = Path(root) / f"{label}-{fingerprint(key)}"
+    if not is_main_process():
+        yield folder
+        return
     with _lock(folder):
         yield folder
         _remove_state(folder)

@@ -6,19 +6,26 @@ of a seed sees the same batches.
 """
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from steps.shared.config import read_config, step_parser
 from steps.shared.runtime import (
     InputError,
     deterministic,
+    is_main_process,
     job_key,
+    read_json,
     run_step,
     training_state,
     write_csv,
 )
 from steps.wsm.config import Train, Trunk
 from steps.wsm.plan import checkpoint_name, saved_updates
+
+if TYPE_CHECKING:
+    from steps.shared.fit import Fit
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -39,13 +46,14 @@ def main(argv: list[str] | None = None) -> None:
     key = job_key("steps.wsm.train", args, paper="wsm", row=row, config=config, inputs=inputs)
     deterministic(args.threads)
     with training_state(args.state, key) as state:
-        history = _train(args, config, row, state)
-        _mirror(args, config, row, history)
+        fit = _train(args, config, row, state)
+        if is_main_process():
+            _write(fit, args, config, state)
+            _mirror(args, config, row, fit.history)
 
 
-def _train(args, config: Trunk, row: str, state: Path) -> list[dict[str, float]]:
+def _train(args, config: Trunk, row: str, state: Path) -> "Fit":
     from steps.shared.fit import Fit
-    from steps.shared.runtime import read_json
     from steps.shared.tracking import open_run
     from steps.wsm import model as models
     from steps.wsm.data import open_tokens, random_batches, sequential_batches
@@ -82,8 +90,9 @@ def _train(args, config: Trunk, row: str, state: Path) -> list[dict[str, float]]
     held_out = sequential_batches(
         open_tokens(args.validation, config.context), batch=64, context=config.context
     )
-    with open_run(**_identity(args, config, row)) as live:
-        history = fit.run(
+    live_run = open_run(**_identity(args, config, row)) if is_main_process() else nullcontext()
+    with live_run as live:
+        fit.run(
             last,
             label=f"wsm {row} seed {args.seed}",
             save=lambda update, model: models.save(state / checkpoint_name(update), model),
@@ -91,14 +100,18 @@ def _train(args, config: Trunk, row: str, state: Path) -> list[dict[str, float]]
             validate=lambda model: {
                 "validation_loss": models.token_statistics(model, held_out)["nats"]
             },
-            on_log=live.log,
+            on_log=live.log if live else lambda step, metrics: None,
         )
+    return fit
+
+
+def _write(fit: "Fit", args, config: Trunk, state: Path) -> None:
+    """Write what the workflow declares: the checkpoints or the training state, and the history."""
     if args.trunk:
-        _move_checkpoints(state, args.out, kept)
+        _move_checkpoints(state, args.out, saved_updates(config.model_dump()))
     else:
         fit.save_state(args.out / "state.safetensors")
-    write_csv(args.out / "history.csv", list(history[0]), history)
-    return history
+    write_csv(args.out / "history.csv", list(fit.history[0]), fit.history)
 
 
 def rate(config: Trunk):
