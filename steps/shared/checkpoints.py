@@ -69,10 +69,10 @@ def merge_checkpoints(
                 dtype = STORAGE[merge.specs[name].dtype]
                 rows = list(np.empty((len(writers), min(BLOCK, end - begin)), dtype))
                 for start in range(begin, end, BLOCK):
-                    parts = [row[: end - start] for row in rows]
-                    merge.sum_into(name, parts, start)
-                    for writer, part in zip(writers, parts, strict=True):
-                        writer.write(name, part, start=start)
+                    rows = [row[: end - start] for row in rows]
+                    merge.sum_into(name, rows, start)
+                    for writer, row in zip(writers, rows, strict=True):
+                        writer.write(name, row, start=start)
 
             run(work, merge.specs[name].size)
 
@@ -152,8 +152,8 @@ class _Merge:
 
         for checkpoint in self.checkpoints:
             values = np.empty(self.specs[name].size, np.float64)
-            ones = np.ones((1, 1))
-            if not np.isfinite(weighted_sum([checkpoint.data[name]], ones, [values], start=0)):
+            source = [checkpoint.data[name]]
+            if not np.isfinite(weighted_sum(source, np.ones((1, 1)), [values], start=0)):
                 return f"{checkpoint.path}: tensor {name} holds NaN or infinity"
         return f"tensor {name}: the merged values do not fit {TORCH_NAMES[self.specs[name].dtype]}"
 
