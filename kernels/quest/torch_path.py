@@ -1,0 +1,63 @@
+"""QUEST attention on torch's fused attention: unit keys, then `scaled_dot_product_attention`.
+
+Autograd through a normalisation walks over the keys about ten times; `_UnitKeys` saves the unit
+keys, which attention keeps anyway, and projects the gradient in four passes:
+`dk = (dkbar - kbar <kbar, dkbar>) / |k|`. Shapes as in `reference`.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from kernels.quest.reference import EPS, lower_right
+
+
+class _UnitKeys(torch.autograd.Function):
+    """`k / |k|` along the last dimension, norm and projection in float32 for half types."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, k_BGSD: Tensor) -> Tensor:
+        wide = torch.promote_types(k_BGSD.dtype, torch.float32)
+        norm = torch.linalg.vector_norm(k_BGSD, dim=-1, keepdim=True, dtype=wide)
+        inverse_norm = norm.masked_fill_(norm <= EPS, torch.inf).reciprocal_()
+        kbar_BGSD = (k_BGSD * inverse_norm).to(k_BGSD.dtype)
+        ctx.save_for_backward(kbar_BGSD, inverse_norm)
+        return kbar_BGSD
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: FunctionCtx, dkbar_BGSD: Tensor) -> Tensor:
+        kbar_BGSD, inverse_norm = ctx.saved_tensors
+        kbar, dkbar = kbar_BGSD.to(inverse_norm.dtype), dkbar_BGSD.to(inverse_norm.dtype)
+        along = (kbar * dkbar).sum(dim=-1, keepdim=True)
+        dk = torch.addcmul(dkbar, kbar, along, value=-1).mul_(inverse_norm)
+        return dk.to(kbar_BGSD.dtype)
+
+
+def quest_attention_torch(
+    q_BHTD: Tensor,
+    k_BGSD: Tensor,
+    v_BGSD: Tensor,
+    *,
+    mask: Tensor | None,
+    causal: bool,
+    dropout: float,
+) -> Tensor:
+    """Return the attention output (B, H, T, D); arguments as in `quest_attention_reference`."""
+    num_heads, num_queries = q_BHTD.shape[1:3]
+    num_groups, num_keys = k_BGSD.shape[1:3]
+    if causal and (mask is not None or num_queries != num_keys):
+        # torch aligns its own causal mask to the first key instead of the last
+        triangle = lower_right(num_queries, num_keys, q_BHTD.device)
+        mask, causal = triangle if mask is None else mask & triangle, False
+    return F.scaled_dot_product_attention(
+        q_BHTD,
+        _UnitKeys.apply(k_BGSD),
+        v_BGSD,
+        attn_mask=mask,
+        dropout_p=dropout,
+        is_causal=causal,
+        scale=1.0,
+        enable_gqa=num_heads != num_groups,
+    )

@@ -1,0 +1,74 @@
+"""How the Triton kernels are launched: block sizes, padded head dims, strides and mask kinds."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+MIN_DIM, MAX_DIM = 16, 128
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+
+
+class Launch(NamedTuple):
+    """Rows of queries and of keys in a tile, warps a program, stages of the software pipeline."""
+
+    block_m: int
+    block_n: int
+    num_warps: int
+    num_stages: int
+
+
+class Plan(NamedTuple):
+    """The launches of the three kernels."""
+
+    forward: Launch
+    queries: Launch
+    keys: Launch
+
+
+# by (4-byte types, head dim up to): chosen so that nothing spills, see table.csv
+PLANS = {
+    (False, 64): Plan(Launch(128, 64, 8, 3), Launch(128, 64, 8, 2), Launch(64, 128, 8, 2)),
+    (False, 128): Plan(Launch(128, 64, 8, 2), Launch(64, 64, 8, 2), Launch(64, 64, 8, 2)),
+    (True, 64): Plan(Launch(64, 32, 8, 2), Launch(64, 32, 8, 2), Launch(32, 64, 8, 2)),
+    (True, 128): Plan(Launch(64, 32, 8, 2), Launch(32, 32, 8, 2), Launch(32, 32, 8, 2)),
+}
+
+
+def padded_dim(dim: int) -> int:
+    """Return the width of a tile for head dim `dim`: the next power of two, at least 16."""
+    return max(MIN_DIM, 1 << (dim - 1).bit_length())
+
+
+def plan(dtype: torch.dtype, dim: int, num_queries: int, num_keys: int) -> Plan:
+    """Return the launches for a type and head dim, with blocks no larger than short sequences."""
+    chosen = PLANS[dtype.itemsize == 4, 64 if dim <= 64 else 128]
+    rows, cols = padded_dim(num_queries), padded_dim(num_keys)
+    return Plan(
+        *(
+            launch._replace(block_m=min(launch.block_m, rows), block_n=min(launch.block_n, cols))
+            for launch in chosen
+        )
+    )
+
+
+def addressable(x: Tensor) -> Tensor:
+    """Return `x` with a contiguous last dimension and heads that 32-bit offsets can address."""
+    simple = x.stride(-1) == 1 and x.shape[-2] * x.stride(-2) < 2**31
+    return x if simple else x.contiguous()
+
+
+def head_strides(*tensors: Tensor) -> list[int]:
+    """Return the strides (batch, head, row) of each tensor, one after the other."""
+    return [stride for x in tensors for stride in x.stride()[:3]]
+
+
+def mask_arguments(
+    mask: Tensor | None, shape: tuple[int, int, int, int]
+) -> tuple[Tensor | None, tuple[int, ...], str]:
+    """Return (mask as bytes, its strides over `shape` (B, H, T, S), the kernel's MASK)."""
+    if mask is None:
+        return None, (0, 0, 0, 0), "none"
+    # broadcast dimensions get stride 0 and cost no memory
+    bytes_BHTS = mask.expand(shape).view(torch.uint8)
+    return bytes_BHTS, bytes_BHTS.stride(), "keys" if bytes_BHTS.stride(2) == 0 else "full"
