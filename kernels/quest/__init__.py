@@ -1,4 +1,6 @@
-"""QUEST: "A robust attention formulation using query-modulated spherical attention", arXiv 2604.00199.
+"""QUEST: "A robust attention formulation using query-modulated spherical attention".
+
+ICLR 2026, arXiv 2604.00199.
 
 Attention whose keys have length 1 and whose logits have no scale: `softmax(q kbar^T) v`. A key
 cannot draw every query to itself by growing; a query still sets how sharp its own row is.

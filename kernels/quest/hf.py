@@ -53,7 +53,5 @@ def quest_attention_forward(
     if causal and num_keys > num_queries:
         # the first call on a static cache: the keys beyond the queries are not written yet
         key, value = key[:, :, :num_queries], value[:, :, :num_queries]
-    if attention_mask is not None:
-        attention_mask = attention_mask[..., :num_keys]
     output = quest_attention(query, key, value, mask=attention_mask, causal=causal, dropout=dropout)
     return output.transpose(1, 2).contiguous(), None

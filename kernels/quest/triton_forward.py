@@ -1,6 +1,8 @@
 """QUEST attention, Triton forward: online softmax over key blocks (FlashAttention-2 form).
 
-    x_ij = log2(e) <q_i, k_j> / |k_j|,   o_i = sum_j 2^(x_ij - lse_i) v_j,   lse_i = log2 sum_j 2^x_ij
+    x_ij = log2(e) <q_i, k_j> / |k_j|
+    lse_i = log2 sum_j 2^x_ij
+    o_i = sum_j 2^(x_ij - lse_i) v_j
 
 The norm of a key is taken from its tile in float32 and scales the column of logits, where plain
 attention has its constant scale: unit keys are neither stored nor rounded. One program makes one

@@ -1,10 +1,13 @@
 """QUEST attention, Triton backward for keys and values: one program per block of keys.
 
-    dv_j = sum_i p_ij do_i,   dkbar_j = sum_i ds_ij q_i,   dk_j = (dkbar_j - kbar_j <kbar_j, dkbar_j>) / |k_j|
+    dv_j = sum_i p_ij do_i
+    dkbar_j = sum_i ds_ij q_i
+    dk_j = (dkbar_j - kbar_j <kbar_j, dkbar_j>) / |k_j|
 
 The sums run over the queries of every head that shares the key head, in a fixed order and within
 one program: no atomics, the same bits in each run. The projection is the epilogue. Tiles are
-transposed, keys by queries.
+transposed, keys by queries. Unlike the other kernels this one has a single loop that compares
+positions in each causal tile: a second loop would spill registers.
 """
 
 import torch
@@ -42,7 +45,6 @@ def _add_queries(
     BLOCK_M: tl.constexpr,
     CAUSAL: tl.constexpr,
     MASK: tl.constexpr,
-    EDGE: tl.constexpr,
 ):
     """Add what the queries [begin, end) of one head give to dkbar and dv."""
     for start in range(begin, end, BLOCK_M):
@@ -50,7 +52,7 @@ def _add_queries(
         b_q = load_rows(q_head, o_t, stride_qt, T, o_d, D)
         b_x = tl.dot(b_k, tl.trans(b_q), input_precision="ieee") * b_scale[:, None]  # [N, M]
         b_x = masked(
-            b_x, o_t[None, :], o_s[:, None], T, S, mask, stride_mt, stride_ms, CAUSAL, MASK, EDGE
+            b_x, o_t[None, :], o_s[:, None], T, S, mask, stride_mt, stride_ms, CAUSAL, MASK, CAUSAL
         )
         # queries beyond the last get weight 0 through their lse
         b_lse = tl.load(lse_head + o_t, mask=o_t < T, other=INF)
@@ -121,11 +123,9 @@ def quest_bwd_keys_kernel(
 
     b_dk = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
     b_dv = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
-    # queries [begin, seen) see some of the keys, from `seen` on they see them all
-    begin, seen = 0, 0
+    begin = 0  # the first block of queries that sees any of these keys
     if CAUSAL:
         begin = tl.maximum(i_s - (S - T), 0) // BLOCK_M * BLOCK_M
-        seen = tl.cdiv(tl.maximum(i_s + BLOCK_N - 1 - (S - T), 0), BLOCK_M) * BLOCK_M
     group = H // G
     for i in range(group):
         i_h = i_g * group + i
@@ -135,16 +135,10 @@ def quest_bwd_keys_kernel(
         mask_head = mask
         if MASK != "none":
             mask_head = mask + i_b * stride_mb + i_h * stride_mh
-        if CAUSAL:
-            b_dk, b_dv = _add_queries(
-                b_dk, b_dv, b_k, b_v, b_scale, q_head, do_head, lse_head, delta_head, mask_head,
-                stride_qt, stride_dot, stride_mt, stride_ms, begin, tl.minimum(seen, T), o_s, o_d,
-                T, S, D, BLOCK_M, CAUSAL, MASK, True,
-            )  # fmt: skip
         b_dk, b_dv = _add_queries(
             b_dk, b_dv, b_k, b_v, b_scale, q_head, do_head, lse_head, delta_head, mask_head,
-            stride_qt, stride_dot, stride_mt, stride_ms, seen, T, o_s, o_d,
-            T, S, D, BLOCK_M, CAUSAL, MASK, False,
+            stride_qt, stride_dot, stride_mt, stride_ms, begin, T, o_s, o_d,
+            T, S, D, BLOCK_M, CAUSAL, MASK,
         )  # fmt: skip
 
     b_unit = b_k * b_inverse[:, None]

@@ -1,6 +1,8 @@
 """QUEST attention, Triton backward for the queries: one program per block of queries.
 
-    p_ij = 2^(x_ij - lse_i),   ds_ij = p_ij (<do_i, v_j> - delta_i),   dq_i = sum_j ds_ij k_j / |k_j|
+    p_ij = 2^(x_ij - lse_i)
+    ds_ij = p_ij (<do_i, v_j> - delta_i)
+    dq_i = sum_j ds_ij k_j / |k_j|
 
 with `delta_i = <do_i, o_i>`, which is stored for the kernel of the keys. Logits are recomputed as
 in the forward pass; only the last product takes rounded unit keys, whose size is at most 1, since
