@@ -2,8 +2,9 @@
 
     python -m kernels.compile_table quest
 
-writes kernels/quest/table.csv: registers a thread, shared memory, spills and matrix instructions of
-every variant that kernels/quest/variants.py lists, and the digest of the sources they came from.
+writes kernels/quest/table.csv: registers a thread, shared memory, spills and matrix instructions
+(only the target's widest kind counts) of every variant that kernels/quest/variants.py lists, and
+the digest of the sources they came from.
 
 Spills are instructions that move registers to local memory and back (LDL and STL) on NVIDIA, and
 spilled vector registers on AMD.
@@ -38,7 +39,13 @@ TARGETS = {
     "sm_100": ("cuda", 100, 32),
     "gfx942": ("hip", "gfx942", 64),
 }
-MATRIX_INSTRUCTIONS = r"\b(?:HMMA|HGMMA|UTC[A-Z]*MMA|v_mfma)\w*"
+# the widest that each target has: mma, wgmma, tcgen05, mfma
+MATRIX_INSTRUCTIONS = {
+    "sm_80": r"\bHMMA\b",
+    "sm_90": r"\bHGMMA\b",
+    "sm_100": r"\bUTC\w*MMA\b",
+    "gfx942": r"\bv_mfma",
+}
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ def compile_variant(variant: Variant, target: str) -> "CompiledKernel":
     return triton.compile(source, target=GPUTarget(*TARGETS[target]), options=options)
 
 
-def resources(compiled: "CompiledKernel") -> Resources:
+def resources(compiled: "CompiledKernel", target: str) -> Resources:
     """Read registers, shared memory, spills and matrix instructions out of a compiled kernel."""
     if "amdgcn" in compiled.asm:
         text = compiled.asm["amdgcn"]
@@ -96,7 +103,7 @@ def resources(compiled: "CompiledKernel") -> Resources:
         usage, text = _disassemble(compiled.asm["cubin"])
         registers = int(re.search(r"REG:(\d+)", usage).group(1))
         spills = len(re.findall(r"\b(?:LDL|STL)\b", text))
-    matrix = len(re.findall(MATRIX_INSTRUCTIONS, text))
+    matrix = len(re.findall(MATRIX_INSTRUCTIONS[target], text))
     return Resources(registers, compiled.metadata.shared, spills, matrix)
 
 
@@ -126,14 +133,14 @@ def source_digest(op: str) -> str:
     return hashlib.sha256("\n".join([version("triton"), *trees]).encode()).hexdigest()[:16]
 
 
-def variants(op: str) -> list[Variant]:
-    """Return the variants that kernels/<op>/variants.py lists."""
-    return importlib.import_module(f"kernels.{op}.variants").variants()
+def variants(op: str, target: str) -> list[Variant]:
+    """Return the variants that kernels/<op>/variants.py lists for a name in TARGETS."""
+    return importlib.import_module(f"kernels.{op}.variants").variants(target)
 
 
 def _row(op: str, index: int, target: str) -> dict[str, str | int]:
-    variant = variants(op)[index]
-    used = asdict(resources(compile_variant(variant, target)))
+    variant = variants(op, target)[index]
+    used = asdict(resources(compile_variant(variant, target), target))
     launch = {"num_warps": variant.num_warps, "num_stages": variant.num_stages}
     return {**variant.label, **launch, "target": target, **used}
 
@@ -147,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"{op}: kernels/{op}/variants.py does not exist")
     with tempfile.TemporaryDirectory() as cache:
         os.environ |= {"TRITON_CACHE_DIR": cache, "TRITON_INTERPRET": "0"}
-        jobs = [(i, target) for i in range(len(variants(op))) for target in TARGETS]
+        jobs = [(i, t) for t in TARGETS for i in range(len(variants(op, t)))]
         with ProcessPoolExecutor() as pool:
             rows = []
             for row in pool.map(functools.partial(_row, op), *zip(*jobs, strict=True)):

@@ -19,7 +19,8 @@ class _QuestAttention(torch.autograd.Function):
         ctx: FunctionCtx, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool
     ) -> Tensor:
         q, k, v = addressable(q), addressable(k), addressable(v)
-        launches = plan(q.dtype, q.shape[3], q.shape[2], k.shape[2])
+        amd = torch.version.hip is not None
+        launches = plan(q.dtype, q.shape[3], q.shape[2], k.shape[2], amd=amd)
         with torch.cuda.device_of(q):
             o, lse = quest_forward(q, k, v, mask=mask, causal=causal, launch=launches.forward)
         ctx.save_for_backward(q, k, v, mask, o, lse)

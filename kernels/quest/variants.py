@@ -18,6 +18,8 @@ CASES = (
     # dtype, head dim, causal, mask
     ("fp16", 64, True, "none"),
     ("fp16", 64, False, "keys"),
+    ("fp16", 64, True, "full"),
+    ("bf16", 32, False, "none"),
     ("bf16", 80, True, "full"),
     ("bf16", 128, True, "none"),
     ("fp32", 64, True, "none"),
@@ -26,15 +28,16 @@ CASES = (
 LONG = 4096  # tokens: blocks in full size
 
 
-def variants() -> list[Variant]:
-    """Return every case of every kernel, the representative of each kernel first."""
-    return [variant(kernel, *case) for case in CASES for kernel in KERNELS]
+def variants(target: str) -> list[Variant]:
+    """Return every case of every kernel for a target, the representative of each kernel first."""
+    amd = target.startswith("gfx")
+    return [variant(kernel, *case, amd=amd) for case in CASES for kernel in KERNELS]
 
 
-def variant(name: str, dtype: str, dim: int, causal: bool, mask: str) -> Variant:
+def variant(name: str, dtype: str, dim: int, causal: bool, mask: str, *, amd: bool) -> Variant:
     """Return one kernel as `triton_path` launches it on long sequences of contiguous heads."""
     kernel = KERNELS[name]
-    launch = getattr(plan(DTYPES[dtype], dim, LONG, LONG), name)
+    launch = getattr(plan(DTYPES[dtype], dim, LONG, LONG, amd=amd), name)
     constants = {
         "D": dim,
         "BLOCK_D": padded_dim(dim),

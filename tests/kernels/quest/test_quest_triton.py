@@ -13,7 +13,7 @@ import pytest
 import torch
 from quest_cases import CASES, assert_close, truth
 
-from kernels.compile_table import TARGETS, compile_variant, resources, source_digest
+from kernels.compile_table import TARGETS, compile_variant, resources, source_digest, variants
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -50,10 +50,9 @@ def test_the_package_imports_neither_triton_nor_transformers(interpreted):
 
 @pytest.mark.parametrize("index", range(3), ids=["forward", "queries", "keys"])
 def test_a_representative_compiles_for_hopper_without_spills(index, tmp_path, monkeypatch):
-    from kernels.quest.variants import variants
-
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    used = resources(compile_variant(variants()[index], "sm_90"))
+    compiled = compile_variant(variants("quest", "sm_90")[index], "sm_90")
+    used = resources(compiled, "sm_90")
     assert used.spills == 0 and used.matrix_instructions > 0
     assert used.shared_bytes <= SHARED_BYTES["sm_90"]
 
@@ -65,4 +64,5 @@ def test_the_kernel_table_is_of_these_sources_and_shows_no_spills():
     assert {row["target"] for row in rows} == set(TARGETS)
     for row in rows:
         assert int(row["spills"]) == 0, row
+        assert int(row["matrix_instructions"]) > 0 or row["dtype"] == "fp32", row
         assert int(row["shared_bytes"]) <= SHARED_BYTES[row["target"]], row
