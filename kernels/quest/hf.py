@@ -1,5 +1,7 @@
 """QUEST attention for every model of transformers that takes an `attn_implementation`.
 
+    from transformers import AutoModelForCausalLM
+
     from kernels.quest import register
 
     register()

@@ -14,20 +14,31 @@ from kernels.quest.reference import EPS, lower_right
 
 
 class _UnitKeys(torch.autograd.Function):
-    """`k / |k|` along the last dimension, norm and projection in float32 for half types."""
+    """`k / |k|` along the last dimension, norm and projection in float32 for half types.
+
+    Returns (unit keys, 1 / |k|); the second is there for `torch.func`, which wants everything that
+    is saved to be an output, and carries no gradient.
+    """
+
+    generate_vmap_rule = True
 
     @staticmethod
-    def forward(ctx: FunctionCtx, k_BGSD: Tensor) -> Tensor:
+    def forward(k_BGSD: Tensor) -> tuple[Tensor, Tensor]:
         wide = torch.promote_types(k_BGSD.dtype, torch.float32)
         norm = torch.linalg.vector_norm(k_BGSD, dim=-1, keepdim=True, dtype=wide)
         inverse_norm = norm.masked_fill_(norm <= EPS, torch.inf).reciprocal_()
-        kbar_BGSD = (k_BGSD * inverse_norm).to(k_BGSD.dtype)
-        ctx.save_for_backward(kbar_BGSD, inverse_norm)
-        return kbar_BGSD
+        return (k_BGSD * inverse_norm).to(k_BGSD.dtype), inverse_norm
+
+    @staticmethod
+    def setup_context(
+        ctx: FunctionCtx, inputs: tuple[Tensor], output: tuple[Tensor, Tensor]
+    ) -> None:
+        ctx.save_for_backward(*output)
+        ctx.mark_non_differentiable(output[1])
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: FunctionCtx, dkbar_BGSD: Tensor) -> Tensor:
+    def backward(ctx: FunctionCtx, dkbar_BGSD: Tensor, _: Tensor) -> Tensor:
         kbar_BGSD, inverse_norm = ctx.saved_tensors
         kbar, dkbar = kbar_BGSD.to(inverse_norm.dtype), dkbar_BGSD.to(inverse_norm.dtype)
         along = (kbar * dkbar).sum(dim=-1, keepdim=True)
@@ -51,9 +62,10 @@ def quest_attention_torch(
         # torch aligns its own causal mask to the first key instead of the last
         triangle = lower_right(num_queries, num_keys, q_BHTD.device)
         mask, causal = triangle if mask is None else mask & triangle, False
+    kbar_BGSD, _ = _UnitKeys.apply(k_BGSD)
     return F.scaled_dot_product_attention(
         q_BHTD,
-        _UnitKeys.apply(k_BGSD),
+        kbar_BGSD,
         v_BGSD,
         attn_mask=mask,
         dropout_p=dropout,

@@ -24,7 +24,7 @@ from kernels.quest.triton_blocks import (
     masked,
     store_rows,
 )
-from kernels.quest.triton_launch import Launch, head_strides, mask_arguments, padded_dim
+from kernels.quest.triton_launch import Launch, head_strides, mask_arguments, tile_width
 
 
 @triton.jit
@@ -172,7 +172,7 @@ def quest_forward(
         num_queries,
         num_keys,
         D=dim,
-        BLOCK_D=padded_dim(dim),
+        BLOCK_D=tile_width(dim),
         BLOCK_M=launch.block_m,
         BLOCK_N=launch.block_n,
         CAUSAL=causal,

@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.quest.triton_blocks import INF, LOG2E, inverse_norm, load_rows, masked, store_rows
-from kernels.quest.triton_launch import Launch, head_strides, mask_arguments, padded_dim
+from kernels.quest.triton_launch import Launch, head_strides, mask_arguments, tile_width
 
 
 @triton.jit
@@ -187,7 +187,7 @@ def quest_backward_keys(
         num_queries,
         num_keys,
         D=dim,
-        BLOCK_D=padded_dim(dim),
+        BLOCK_D=tile_width(dim),
         BLOCK_M=launch.block_m,
         BLOCK_N=launch.block_n,
         CAUSAL=causal,

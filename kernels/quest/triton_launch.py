@@ -1,4 +1,4 @@
-"""How the Triton kernels are launched: block sizes, padded head dims, strides and mask kinds."""
+"""How the Triton kernels are launched: block sizes, strides and mask kinds."""
 
 from typing import NamedTuple
 
@@ -36,9 +36,9 @@ PLANS = {
 }
 
 
-def padded_dim(dim: int) -> int:
-    """Return the width of a tile for head dim `dim`: the next power of two, at least 16."""
-    return max(MIN_DIM, 1 << (dim - 1).bit_length())
+def tile_width(size: int) -> int:
+    """Return the smallest side of a tile that holds `size`: a power of two, at least 16."""
+    return max(16, 1 << (size - 1).bit_length())
 
 
 def plan(dtype: torch.dtype, dim: int, num_queries: int, num_keys: int, *, amd: bool) -> Plan:
@@ -47,11 +47,11 @@ def plan(dtype: torch.dtype, dim: int, num_queries: int, num_keys: int, *, amd: 
     On AMD a warp has 64 threads, so half as many make the same program.
     """
     chosen = PLANS[dtype.itemsize == 4, 64 if dim <= 64 else 128]
-    rows, cols = padded_dim(num_queries), padded_dim(num_keys)
+    most_rows, most_cols = tile_width(num_queries), tile_width(num_keys)
     launches = (
         Launch(
-            min(launch.block_m, rows),
-            min(launch.block_n, cols),
+            min(launch.block_m, most_rows),
+            min(launch.block_n, most_cols),
             launch.num_warps // 2 if amd else launch.num_warps,
             launch.num_stages,
         )

@@ -5,7 +5,7 @@ import torch
 from kernels.compile_table import Variant
 from kernels.quest.triton_forward import quest_fwd_kernel
 from kernels.quest.triton_keys import quest_bwd_keys_kernel
-from kernels.quest.triton_launch import padded_dim, plan
+from kernels.quest.triton_launch import plan, tile_width
 from kernels.quest.triton_queries import quest_bwd_queries_kernel
 
 KERNELS = {
@@ -40,7 +40,7 @@ def variant(name: str, dtype: str, dim: int, causal: bool, mask: str, *, amd: bo
     launch = getattr(plan(DTYPES[dtype], dim, LONG, LONG, amd=amd), name)
     constants = {
         "D": dim,
-        "BLOCK_D": padded_dim(dim),
+        "BLOCK_D": tile_width(dim),
         "BLOCK_M": launch.block_m,
         "BLOCK_N": launch.block_n,
         "CAUSAL": causal,

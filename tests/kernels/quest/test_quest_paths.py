@@ -18,6 +18,21 @@ def test_torch_path_gives_the_output_and_every_gradient_of_the_reference(name):
     assert_close(attend(inputs(case), causal=case.causal, backend="torch"), truth(case))
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_models_may_be_stacked_by_vmap():
+    """Three problems at once, through torch.func, have the gradients of one after the other."""
+    given = [inputs(Case(batch=2, key_scale=scale)) for scale in (0.5, 1.0, 3.0)]
+    stacked = [torch.stack([problem[name] for problem in given]) for name in "qkv"]
+
+    def loss(q, k, v):
+        return quest_attention(q, k, v, causal=True).square().sum()
+
+    together = torch.vmap(torch.func.grad(loss, argnums=(0, 1, 2)))(*stacked)
+    for i, problem in enumerate(given):
+        alone = torch.func.grad(loss, argnums=(0, 1, 2))(*(problem[name] for name in "qkv"))
+        torch.testing.assert_close(tuple(x[i] for x in together), alone, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("kind", ["heads", "queries", "all"])
 def test_a_mask_may_broadcast_over_any_dimension(kind):
     q, k, v = (inputs(Case(batch=2))[name] for name in "qkv")
