@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from kernels.quest.triton_blocks import INF, LOG2E, inverse_norm, load_rows, masked, store_rows
+from kernels.quest.triton_blocks import LOG2E, inverse_norm, load_rows, masked, store_rows
 from kernels.quest.triton_launch import Launch, head_strides, mask_arguments, tile_width
 
 
@@ -54,8 +54,8 @@ def _add_queries(
         b_x = masked(
             b_x, o_t[None, :], o_s[:, None], T, S, mask, stride_mt, stride_ms, CAUSAL, MASK, CAUSAL
         )
-        # queries beyond the last get weight 0 through their lse
-        b_lse = tl.load(lse_head + o_t, mask=o_t < T, other=INF)
+        # queries beyond the last have do = 0 and delta = 0: they give nothing
+        b_lse = tl.load(lse_head + o_t, mask=o_t < T, other=0.0)
         b_p = tl.exp2(b_x - b_lse[None, :])
         b_do = load_rows(do_head, o_t, stride_dot, T, o_d, D)
         b_dv = tl.dot(b_p.to(b_do.dtype), b_do, b_dv, input_precision="ieee")

@@ -15,7 +15,6 @@ import triton.language as tl
 from torch import Tensor
 
 from kernels.quest.triton_blocks import (
-    INF,
     LOG2E,
     inverse_norm,
     key_bounds,
@@ -129,7 +128,7 @@ def quest_bwd_queries_kernel(
     b_do = load_rows(do + i_b * stride_dob + i_h * stride_doh, o_t, stride_dot, T, o_d, D)
     b_delta = tl.sum(b_do.to(tl.float32) * b_o.to(tl.float32), axis=1)
     tl.store(delta + i_bh * T + o_t, b_delta, mask=o_t < T)
-    b_lse = tl.load(lse + i_bh * T + o_t, mask=o_t < T, other=INF)
+    b_lse = tl.load(lse + i_bh * T + o_t, mask=o_t < T, other=0.0)
 
     b_dq = tl.zeros([BLOCK_M, BLOCK_D], tl.float32)
     seen, end = key_bounds(i_t, T, S, BLOCK_M, BLOCK_N, CAUSAL)

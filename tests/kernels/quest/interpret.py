@@ -1,7 +1,7 @@
 """Run every case through the Triton kernels, interpreted: python interpret.py OUT
 
-Writes {case: {o, dq, dk, dv}} to OUT by torch.save. Triton reads TRITON_INTERPRET when it is
-imported, so this needs a process of its own.
+Writes {case: {o, lse, dq, dk, dv}} and more to OUT by torch.save. Triton reads TRITON_INTERPRET when
+it is imported, so this needs a process of its own.
 """
 
 import sys
@@ -28,7 +28,7 @@ def by_blocks(case: Case) -> dict[str, torch.Tensor]:
     o, lse = quest_forward(q, k, v, **options)
     dq, delta = quest_backward_queries(q, k, v, o, do, lse, **options)
     dk, dv = quest_backward_keys(q, k, v, do, lse, delta, **options)
-    return {"o": o, "dq": dq, "dk": dk, "dv": dv}
+    return {"o": o, "lse": lse, "dq": dq, "dk": dk, "dv": dv}
 
 
 def main() -> None:

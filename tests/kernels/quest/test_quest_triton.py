@@ -4,6 +4,7 @@ On a device they are checked by `python -m kernels.device_check`.
 """
 
 import csv
+import math
 import os
 import subprocess
 import sys
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from quest_cases import CASES, assert_close, truth
+import torch.nn.functional as F
+from quest_cases import CASES, assert_close, inputs, truth
 
 from kernels.compile_table import compile_variant, resources, variants
 
@@ -31,6 +33,16 @@ def interpreted(tmp_path_factory):
 @pytest.mark.parametrize("name", CASES)
 def test_the_kernels_give_the_output_and_every_gradient_of_the_reference(interpreted, name):
     assert_close(interpreted["results"][name], truth(CASES[name]))
+
+
+def test_the_forward_pass_keeps_the_logarithm_of_each_rows_sum(interpreted):
+    """In base 2, over the keys that the query may see; +inf where there are none."""
+    q, k, mask = (inputs(CASES["full-mask"])[name] for name in ("q", "k", "mask"))
+    logits = (q @ F.normalize(k, dim=-1).mT).masked_fill(~mask, -torch.inf)
+    expected = logits.logsumexp(dim=-1) / math.log(2)
+    assert expected.isneginf().any()
+    expected = expected.masked_fill(expected.isneginf(), torch.inf)
+    torch.testing.assert_close(interpreted["results"]["full-mask"]["lse"], expected)
 
 
 def test_the_same_call_gives_the_same_bits(interpreted):
