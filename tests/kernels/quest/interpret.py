@@ -1,6 +1,6 @@
 """Run every case through the Triton kernels, interpreted: python interpret.py OUT
 
-Writes {case: {o, lse, dq, dk, dv}} and more to OUT by torch.save. Triton reads TRITON_INTERPRET when
+Writes {case: {o, lse, dq, dk, dv}} and more to OUT. Triton reads TRITON_INTERPRET when
 it is imported, so this needs a process of its own.
 """
 
