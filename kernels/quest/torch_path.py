@@ -1,7 +1,7 @@
 """QUEST attention on torch's fused attention: unit keys, then `scaled_dot_product_attention`.
 
 Autograd through a normalisation walks over the keys about ten times; `_UnitKeys` saves the unit
-keys, which attention keeps anyway, and projects the gradient in four passes:
+keys, which attention keeps anyway, and projects the gradient in a few passes:
 `dk = (dkbar - kbar <kbar, dkbar>) / |k|`. Shapes as in `reference`.
 """
 
@@ -41,8 +41,10 @@ class _UnitKeys(torch.autograd.Function):
     def backward(ctx: FunctionCtx, dkbar_BGSD: Tensor, _: Tensor) -> Tensor:
         kbar_BGSD, inverse_norm = ctx.saved_tensors
         kbar, dkbar = kbar_BGSD.to(inverse_norm.dtype), dkbar_BGSD.to(inverse_norm.dtype)
-        along = (kbar * dkbar).sum(dim=-1, keepdim=True)
-        dk = torch.addcmul(dkbar, kbar, along, value=-1).mul_(inverse_norm)
+        # one buffer for the products and the result: fresh memory costs more than a pass over it
+        dk = kbar * dkbar
+        along = dk.sum(dim=-1, keepdim=True)
+        dk.copy_(dkbar).addcmul_(kbar, along, value=-1).mul_(inverse_norm)
         return dk.to(kbar_BGSD.dtype)
 
 
