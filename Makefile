@@ -7,7 +7,7 @@ READY := $(VENV)/.complete-$(LOCK)
 RUN := . $(VENV)/bin/activate &&
 JOBS := $(if $(PAPER),$(PAPER)_evaluate,all)
 
-.PHONY: tables test lint verify publish record report bench sync remote gc kernel-table clean
+.PHONY: tables test lint verify publish record report bench sync remote gc kernel-table device-check clean
 
 tables: $(READY)
 	$(RUN) snakemake $(JOBS)
@@ -46,8 +46,11 @@ remote: $(READY)
 gc: $(READY)
 	$(RUN) rm -rf state && dvc gc --workspace --force
 
-kernel-table:
-	@echo "no kernels yet: the first one brings this table"
+kernel-table: $(READY)
+	$(RUN) for file in kernels/*/variants.py; do python -m kernels.compile_table $$(basename $$(dirname $$file)) || exit 1; done
+
+device-check: $(READY)
+	$(RUN) python -m kernels.device_check
 
 clean:
 	rm -rf results state logs wandb assets report.html .snakemake
