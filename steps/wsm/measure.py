@@ -43,13 +43,9 @@ def choose(model: nn.Module, items: list[dict[str, Any]], *, batch: int, context
         chosen = order[begin : begin + batch]
         batch_pairs = [pairs[index] for index in chosen]
         ids_BT, targets_BT = (part.to(device_of(model)) for part in padded(batch_pairs, context))
-        losses = F.cross_entropy(
-            logits(model, ids_BT).float().transpose(1, 2),
-            targets_BT,
-            reduction="none",
-            ignore_index=-100,
-        )
-        means = losses.sum(1) / (targets_BT >= 0).sum(1)
+        flat = logits(model, ids_BT).flatten(0, 1).float()
+        losses = F.cross_entropy(flat, targets_BT.flatten(), reduction="none", ignore_index=-100)
+        means = losses.view_as(targets_BT).sum(1) / (targets_BT >= 0).sum(1)
         for index, mean in zip(chosen, means.tolist(), strict=True):
             scores[index] = -mean
     width = len(items[0]["options"])

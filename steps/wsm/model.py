@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from steps.shared.checkpoints import load_model, save_model
 from steps.shared.runtime import read_json, torch_generator, write_json
 from steps.wsm.config import Trunk
+from steps.wsm.loss import cross_entropy
 
 
 class Block(nn.Module):
@@ -114,8 +115,7 @@ def logits(model: nn.Module, ids_BT: Tensor) -> Tensor:
 def next_token_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     """Return the mean next-token loss (nats) of ids [B, T + 1]; targets below 0 do not count."""
     ids_BT, targets_BT = batch
-    flat = logits(model, ids_BT).flatten(0, 1).float()
-    return F.cross_entropy(flat, targets_BT.flatten(), ignore_index=-100)
+    return cross_entropy(logits(model, ids_BT).flatten(0, 1).float(), targets_BT.flatten())
 
 
 @torch.no_grad()
