@@ -24,6 +24,7 @@ class _UnitKeys(torch.autograd.Function):
 
     @staticmethod
     def forward(k_BGSD: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (kbar, 1 / |k|)."""
         wide = torch.promote_types(k_BGSD.dtype, torch.float32)
         norm = torch.linalg.vector_norm(k_BGSD, dim=-1, keepdim=True, dtype=wide)
         inverse_norm = norm.masked_fill_(norm <= EPS, torch.inf).reciprocal_()
@@ -33,12 +34,14 @@ class _UnitKeys(torch.autograd.Function):
     def setup_context(
         ctx: FunctionCtx, inputs: tuple[Tensor], output: tuple[Tensor, Tensor]
     ) -> None:
+        """Save both outputs."""
         ctx.save_for_backward(*output)
         ctx.mark_non_differentiable(output[1])
 
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionCtx, dkbar_BGSD: Tensor, _: Tensor) -> Tensor:
+        """Return dk: dkbar without its part along the key, over |k|."""
         kbar_BGSD, inverse_norm = ctx.saved_tensors
         kbar, dkbar = kbar_BGSD.to(inverse_norm.dtype), dkbar_BGSD.to(inverse_norm.dtype)
         # one buffer for the products and the result: fresh memory costs more than a pass over it

@@ -66,6 +66,7 @@ def merge_checkpoints(
         for name in progress(merge.specs, total=len(merge.specs), label="merge"):
 
             def work(begin: int, end: int, name: str = name) -> None:
+                """Merge and write elements begin..end of one tensor, a block at a time."""
                 dtype = STORAGE[merge.specs[name].dtype]
                 rows = list(np.empty((len(writers), min(BLOCK, end - begin)), dtype))
                 for start in range(begin, end, BLOCK):

@@ -1,8 +1,8 @@
 """Cross-entropy of next tokens, with the softmax of the forward pass turned into the gradient.
 
 Torch's own keeps the log-softmax and builds the gradient from it in three more passes over [N, V];
-with a small model these passes are a fifth of an update. Here the exponentials are taken once and
-scaled in place. Shapes: N tokens, V vocabulary.
+with the model of scale mini that costs an eighth of an update. Here the exponentials are taken once
+and scaled in place. Shapes: N tokens, V vocabulary.
 """
 
 import torch
@@ -13,6 +13,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: FunctionCtx, logits_NV: Tensor, targets_N: Tensor) -> Tensor:
+        """Return the mean loss; keeps exp(logits - max) [N, V] for the gradient."""
         kept_N1 = (targets_N >= 0)[:, None]
         index_N1 = targets_N.clamp_min(0)[:, None]
         top_N1 = logits_NV.amax(1, keepdim=True)
@@ -26,6 +27,7 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, None]:
+        """Return (softmax - onehot) / count for the counted targets, else 0; only once."""
         exp_NV, total_N1, index_N1, share_N1 = ctx.kept
         ctx.kept = None  # overwritten below: a second backward must fail
         share_N1 = share_N1 * grad

@@ -21,7 +21,7 @@ def changed(path: str, value) -> dict:
 
 @pytest.mark.parametrize("scale", ["mini", "smoke", "paper"])
 def test_the_scales_are_valid(scale):
-    validate(load(scale))
+    assert validate(load(scale)) is None
 
 
 @pytest.mark.parametrize(

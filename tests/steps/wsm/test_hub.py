@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import small_runs
 import torch
 
 from steps.shared.checkpoints import merge_checkpoints
@@ -18,25 +19,15 @@ from steps.wsm.tokenizer import encode, make_tokenizer
 
 WORDS = ["the", "cat", "dog", "sees", "hears", "a", "bird", "and", ":", ".", "?", "Q", "A"]
 TRUNK = {
+    **small_runs.TRUNK,
     "model": "llama",
-    "width": 8,
-    "layers": 1,
-    "heads": 2,
-    "context": 8,
-    "learning_rate": 0.01,
-    "beta1": 0.9,
-    "beta2": 0.95,
-    "weight_decay": 0.1,
-    "clip_norm": 1.0,
-    "batch_size": 4,
     "micro_batch": 2,
-    "precision": "no",
     "warmup_steps": 1,
     "stable_steps": 2,
     "log_every": 1,
     "checkpoint_every": 1,
 }
-BRANCH = {**TRUNK, "decay": "constant", "keep": "window", "anneal_steps": 2, "save_every": 1}
+BRANCH = {**small_runs.BRANCH, **TRUNK, "anneal_steps": 2, "save_every": 1}
 SOURCE = {"kind": "hub", "name": "corpus", "subset": "", "train_tokens": 3000, "test_tokens": 100}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import small_runs
 import torch
 
 from steps.shared.checkpoints import load_model
@@ -15,13 +16,8 @@ from steps.shared.runtime import read_csv
 from steps.wsm.plan import checkpoint_name
 
 ROOT = Path(__file__).resolve().parents[3]
-TRUNK = {
-    "model": "gpt", "width": 8, "layers": 1, "heads": 2, "context": 8, "learning_rate": 0.01,
-    "beta1": 0.9, "beta2": 0.95, "weight_decay": 0.1, "clip_norm": 1.0, "batch_size": 4,
-    "micro_batch": 2, "precision": "no", "warmup_steps": 3, "stable_steps": 6, "log_every": 2,
-    "checkpoint_every": 2,
-}  # fmt: skip
-BRANCH = {**TRUNK, "decay": "linear", "keep": "window", "anneal_steps": 4, "save_every": 2}
+TRUNK = {**small_runs.TRUNK, "micro_batch": 2}
+BRANCH = {**small_runs.BRANCH, **TRUNK, "decay": "linear"}
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_runs import BRANCH, TRUNK
 
 from steps.shared import fit
 from steps.shared.runtime import InputError, read_csv
@@ -13,27 +14,6 @@ from steps.wsm import data, train
 from steps.wsm import model as models
 from steps.wsm.config import Train, Trunk
 from steps.wsm.curves import CURVES
-
-TRUNK = {
-    "model": "gpt",
-    "width": 8,
-    "layers": 1,
-    "heads": 2,
-    "context": 8,
-    "learning_rate": 0.01,
-    "beta1": 0.9,
-    "beta2": 0.95,
-    "weight_decay": 0.1,
-    "clip_norm": 1.0,
-    "batch_size": 4,
-    "micro_batch": 4,
-    "precision": "no",
-    "warmup_steps": 3,
-    "stable_steps": 6,
-    "log_every": 2,
-    "checkpoint_every": 2,
-}
-BRANCH = {**TRUNK, "decay": "constant", "keep": "window", "anneal_steps": 4, "save_every": 2}
 
 
 @pytest.fixture
