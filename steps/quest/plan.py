@@ -11,6 +11,7 @@ from steps.quest.config import Toy
 from steps.shared.config import resolve
 
 FIGURES = ["toy_attention", "toy_logits", "toy_rates"]
+TOY_TABLES = {"minimal": "toy", "full": "toy_network"}  # the table of each form
 TOY_SPLITS = ["robust", "biased"]
 
 

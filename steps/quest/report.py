@@ -49,10 +49,10 @@ def _metrics(cells: list[dict], verdicts: list[dict]) -> dict:
     """Return what `dvc metrics show` prints: the toy's success and logits, and the verdicts."""
     means: dict[str, dict] = {}
     for cell in cells:
-        if cell["table"] == "toy" and cell["metric"] in ("success_rate", "max_logit"):
-            name = f"{cell['dataset']}_{cell['metric']}"
+        if cell["metric"] in ("success_rate", "max_logit") and cell["x"] is None:
+            name = f"{cell['table']}_{cell['metric']}"
             means.setdefault(cell["row"], {})[name] = cell["mean"]
-    return {"toy": means, "verdicts": {claim["id"]: claim["verdict"] for claim in verdicts}}
+    return {"means": means, "verdicts": {claim["id"]: claim["verdict"] for claim in verdicts}}
 
 
 def _draw(args: argparse.Namespace, runs: list[dict], labels: dict[str, str]) -> None:

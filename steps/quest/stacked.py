@@ -8,7 +8,7 @@ Shapes: M models, P weights of one.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ class Stack:
         self.model = model
         stacked, _ = stack_module_state([model] * count)
         self.shapes = {name: value.shape[1:] for name, value in stacked.items()}
-        self.weights_MP = torch.cat([value.flatten(1) for value in stacked.values()], 1).detach()
+        self.weights_MP = _flat(stacked.values()).detach()
         self.weights_MP.requires_grad_()
         dtype = self.weights_MP.dtype
         matrix = [torch.full((s.numel(),), float(len(s) >= 2)) for s in self.shapes.values()]
@@ -122,12 +122,8 @@ class Stack:
 
     def load_weights(self, tensors: dict[str, Tensor]) -> None:
         """Take weights as `state_tensors` gives them."""
-        flat = [
-            tensors[name].flatten(1) if s else tensors[name][:, None]
-            for name, s in self.shapes.items()
-        ]
         with torch.no_grad():
-            self.weights_MP.copy_(torch.cat(flat, 1))
+            self.weights_MP.copy_(_flat(tensors[name] for name in self.shapes))
 
     def _moments(self) -> dict[str, Tensor]:
         names = ("weights_MP", "first_MP", "second_MP")
@@ -146,3 +142,8 @@ class Stack:
                 value.copy_(file.get_tensor(name))
         self.update = note["update"]
         self.history = [Line(*line) for line in note["history"]]
+
+
+def _flat(tensors: Iterable[Tensor]) -> Tensor:
+    """Return tensors (M, ...) beside each other, (M, P)."""
+    return torch.cat([value.reshape(len(value), -1) for value in tensors], dim=1)

@@ -17,7 +17,7 @@ from torch import Tensor
 from kernels.quest import quest_attention
 from steps.quest import rows, toy, toy_train
 from steps.quest.config import Problem, Toy, ToyMeasures
-from steps.quest.plan import TOY_SPLITS, grid
+from steps.quest.plan import TOY_SPLITS, TOY_TABLES, grid
 from steps.quest.stacked import Stack
 from steps.shared.runtime import InputError
 
@@ -68,17 +68,19 @@ def measure_row(
         form = path.stem
         stack, trained = load_stack(path, form, row, problem)
         found = measure(stack, tests)
-        runs = [*_main_runs(found, config), *_rate_runs(found, trained)]
+        runs = [*_main_runs(found, config)]
         runs += _key_norm_runs(folder / "history.csv", trained, form)
         if (form, row) == ("minimal", "quest"):
-            runs.append(_run("toy", "all", "identity_error", identity_error(stack, tests)))
-        maps = _maps(found, tests, trained, config.num_maps)
+            runs.append(_run("all", "identity_error", identity_error(stack, tests)))
         start = {"dataset": form, "row": row}
-        yield [start | run for run in runs], [start | line for line in maps]
+        runs = [start | {"table": TOY_TABLES[form]} | run for run in runs]
+        runs += [start | {"table": "toy_rate"} | run for run in _rate_runs(found, trained)]
+        maps = _maps(found, tests, trained, config.num_maps)
+        yield runs, [start | line for line in maps]
 
 
-def _run(table: str, split: str, metric: str, value: float, x: float | str = "") -> Run:
-    return {"table": table, "split": split, "metric": metric, "x": x, "value": float(value)}
+def _run(split: str, metric: str, value: float, x: float | str = "") -> Run:
+    return {"split": split, "metric": metric, "x": x, "value": float(value)}
 
 
 def _geometric_mean(values: np.ndarray) -> float:
@@ -88,13 +90,11 @@ def _geometric_mean(values: np.ndarray) -> float:
 def _main_runs(found: Measured, config: ToyMeasures) -> Iterator[Run]:
     """Yield what the whole grid gives: nothing in it is chosen."""
     robust_M = found.accuracy["robust"]
-    yield _run(
-        "toy", "robust", "success_rate", 100 * (robust_M >= 100 * config.success_accuracy).mean()
-    )
+    yield _run("robust", "success_rate", 100 * (robust_M >= 100 * config.success_accuracy).mean())
     for split in TOY_SPLITS:
-        yield _run("toy", split, "accuracy", found.accuracy[split].mean())
+        yield _run(split, "accuracy", found.accuracy[split].mean())
     largest_M = np.maximum(*(found.max_logit[split] for split in TOY_SPLITS))
-    yield _run("toy", "all", "max_logit", _geometric_mean(largest_M))
+    yield _run("all", "max_logit", _geometric_mean(largest_M))
 
 
 def _rate_runs(found: Measured, config: Toy) -> Iterator[Run]:
@@ -103,16 +103,16 @@ def _rate_runs(found: Measured, config: Toy) -> Iterator[Run]:
     for rate in config.learning_rates:
         own = rate_M == rate
         for split in TOY_SPLITS:
-            yield _run("toy_rate", split, "accuracy", found.accuracy[split][own].mean(), rate)
+            yield _run(split, "accuracy", found.accuracy[split][own].mean(), rate)
         largest_M = np.maximum(*(found.max_logit[split][own] for split in TOY_SPLITS))
-        yield _run("toy_rate", "all", "max_logit", _geometric_mean(largest_M), rate)
+        yield _run("all", "max_logit", _geometric_mean(largest_M), rate)
 
 
 def _key_norm_runs(history: Path, config: Toy, form: str) -> Iterator[Run]:
     """Yield the key-norm ratio of biased answer tokens before and after training."""
     _, ratio_LM = toy_train.read_history(history, config, form, "key_norm_ratio")
-    yield _run("toy", "biased", "key_norm_ratio_start", _geometric_mean(ratio_LM[0]))
-    yield _run("toy", "biased", "key_norm_ratio", _geometric_mean(ratio_LM[-1]))
+    yield _run("biased", "key_norm_ratio_start", _geometric_mean(ratio_LM[0]))
+    yield _run("biased", "key_norm_ratio", _geometric_mean(ratio_LM[-1]))
 
 
 @torch.no_grad()

@@ -119,7 +119,7 @@ class TransformerBlock(nn.Module):
     def forward(self, x_BTW: Tensor, v_before: Tensor | None) -> tuple[Tensor, ...]:
         """Return x, the values (B, H, T, D), logits (B, H, T, T) and key norms (B, T)."""
         parts = (self.norm1(x_BTW) @ self.qkv.mT).unflatten(-1, (3, self.heads, -1))
-        q, k, v = (parts[..., index, :, :].transpose(1, 2) for index in range(3))
+        q, k, v = (part.transpose(1, 2) for part in parts.unbind(-3))
         m = None
         if v_before is not None and rows.uses_variability(self.row):
             m = rows.variability(v, v_before)
