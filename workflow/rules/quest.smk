@@ -32,7 +32,7 @@ rule quest_train_toy:
     input:
         data="results/{scale}/quest/prepare/toy.safetensors",
     output:
-        collect(
+        files=collect(
             "results/{{scale}}/quest/train/toy/{row}/seed{{seed}}/{file}",
             row=quest_plan.rows_of(config, "toy"),
             file=quest_plan.toy_files(config),
@@ -63,7 +63,7 @@ rule quest_train_toy:
 
 rule quest_merge_toy:
     input:
-        collect(
+        models=collect(
             "results/{{scale}}/quest/train/toy/{row}/seed{{seed}}/{file}",
             row=quest_plan.rows_of(config, "toy"),
             file=quest_plan.toy_files(config),
