@@ -45,7 +45,9 @@ class Toy(StepConfig):
     """The grid of toy models of one row and seed, trained as one stack by AdamW."""
 
     num_seeds: int = Field(ge=1, description="of the paper's seeds, the first ones")
-    forms: list[Form] = Field(min_length=1, description="'minimal' one layer, 'full' network")
+    rows: dict[Form, list[str]] = Field(
+        description="by form ('minimal', one layer; 'full', network)"
+    )
     width: int = Field(ge=4, description="of the full network")
     layers: int = Field(ge=2, description="of the full network")
     heads: int = Field(ge=1, description="of the full network")
@@ -53,7 +55,7 @@ class Toy(StepConfig):
     weight_decays: list[Decay] = Field(min_length=1)
     beta1: float = Field(ge=0, lt=1)
     beta2: float = Field(ge=0, lt=1)
-    steps: int = Field(ge=1, description="updates")
+    steps: dict[Form, Annotated[int, Field(ge=1)]] = Field(description="updates, by form")
     batch_size: int = Field(ge=1, description="samples per update")
     num_probe: int = Field(ge=2, description="samples that a history line is measured on")
     log_every: int = Field(ge=1, description="updates per line of history.csv")
@@ -63,7 +65,14 @@ class Toy(StepConfig):
     def _fits(self) -> "Toy":
         if self.width % self.heads:
             raise ValueError(f"width = {self.width} must be a multiple of heads = {self.heads}")
+        if missing := set(self.rows) - set(self.steps):
+            raise ValueError(f"steps must name the updates of {', '.join(sorted(missing))}")
         return self
+
+
+def forms_of(toy: Toy, row: str) -> list[str]:
+    """Return the forms that a row trains in."""
+    return [form for form, rows in toy.rows.items() if row in rows]
 
 
 class ToyTrain(StepConfig):
@@ -126,6 +135,8 @@ def check(block: Block) -> Iterator[tuple[str, Any, str]]:
     for row, train in block.train.items():
         if train.toy != first:
             yield f"train.rows.{row}.toy", "...", "must be the same in every row: set it in common"
+        if "toy" in train.tasks and not forms_of(train.toy, row):
+            yield f"train.rows.{row}.toy.rows", "...", f"must name {row} in a form: it has the task"
         if train.toy.num_seeds > len(block.seeds):
             rule = f"must be at most the {len(block.seeds)} seeds"
             yield f"train.rows.{row}.toy.num_seeds", train.toy.num_seeds, rule

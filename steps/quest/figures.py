@@ -44,7 +44,7 @@ def toy_attention(maps: Sequence[Mapping[str, str]], labels: Mapping[str, str]) 
         axes_of_split[0].set_ylabel("sample")
     for ax in axes[-1]:
         ax.set_xlabel("token")
-    figure.colorbar(shown, ax=axes, label="attention", fraction=0.02)
+    figure.colorbar(shown, ax=axes, label="attention", fraction=0.05)
     return figure
 
 
@@ -93,8 +93,8 @@ def toy_rates(runs: Sequence[Mapping[str, str]], labels: Mapping[str, str]) -> "
             own = [run for run in runs if tuple(run[key] for key in keys) == names]
             x = sorted({float(run["x"]) for run in own})
             series = {label: _by_seed(own, row, x) for row, label in labels.items()}
-            name = "accuracy, %"
-            sweep(ax, x, series, x_name="learning rate", y_name=name, log_x=True)
+            series = {label: values_SN for label, values_SN in series.items() if values_SN}
+            sweep(ax, x, series, x_name="learning rate", y_name="accuracy, %", log_x=True)
             ax.set_title(f"{FORMS[form]}, {title}")
     return figure
 

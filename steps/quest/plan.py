@@ -28,9 +28,12 @@ def seeds_of(config: Mapping[str, Any], task: str) -> list[int]:
 
 
 def toy_files(config: Mapping[str, Any]) -> list[str]:
-    """Return the names of what training the toy leaves for each row and seed."""
-    forms = config["papers"]["quest"]["train"]["common"]["toy"]["forms"]
-    return ["history.csv", *(f"{form}.safetensors" for form in forms)]
+    """Return what training the toy leaves for one seed, beside the folder of its rows."""
+    by_form = config["papers"]["quest"]["train"]["common"]["toy"]["rows"]
+    names = {row: ["history.csv"] for row in rows_of(config, "toy")}
+    for row, files in names.items():
+        files += [f"{form}.safetensors" for form, rows in by_form.items() if row in rows]
+    return [f"{row}/seed{{seed}}/{file}" for row, files in names.items() for file in files]
 
 
 def grid(config: Toy) -> list[tuple[float, float]]:

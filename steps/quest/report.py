@@ -79,12 +79,12 @@ def _logits(folder: Path, runs: list[dict], labels: dict[str, str]) -> "Figure":
     own = [run for run in runs if run["table"] == "toy_rate"]
     seeds = sorted({int(run["seed"]) for run in own})
     logits: dict[float, dict[str, np.ndarray]] = {}
-    for row in labels:
+    for row in sorted({run["row"] for run in own if run["dataset"] == "full"}, key=[*labels].index):
         histories = [read_csv(folder / row / f"seed{seed}" / "history.csv") for seed in seeds]
         for rate in sorted({float(run["x"]) for run in own}):
             values_SL = [_network_logits(history, rate) for history in histories]
             logits.setdefault(rate, {})[row] = np.array(values_SL)
-    updates = np.array([int(line["step"]) for line in histories[0]])
+    updates = np.array([int(line["step"]) for line in _of_network(histories[0])])
     return figures.toy_logits(updates, logits, labels)
 
 
@@ -92,11 +92,16 @@ def _network_logits(history: list[dict[str, str]], rate: float) -> list[float]:
     """Return the largest logit by line: its geometric mean over the weight decays."""
     from statistics import geometric_mean
 
-    names = [name for name in history[0] if name != "step"]
-    parsed = {name: parse_column(name) for name in names}
+    lines = _of_network(history)
+    parsed = {name: parse_column(name) for name in lines[0] if name != "step"}
     wanted = ("full", rate, "max_logit")
     chosen = [name for name, (f, r, _, metric) in parsed.items() if (f, r, metric) == wanted]
-    return [geometric_mean(float(line[name]) for name in chosen) for line in history]
+    return [geometric_mean(float(line[name]) for name in chosen) for line in lines]
+
+
+def _of_network(history: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return the lines that the network has values in: the other form may be longer."""
+    return [line for line in history if any(line[n] for n in line if n.startswith("full/"))]
 
 
 def _mirror(args: argparse.Namespace, verdicts: list[dict]) -> None:

@@ -4,7 +4,8 @@
 keys, values their answers, and the output is the mean over tokens of A x^v, a distribution over
 answers. `Full` is a pre-norm transformer whose class token gives the answer.
 
-Shapes: B samples, N tokens, T tokens and the class token, H heads, D head dimension, W width.
+Shapes: B samples, N tokens, T tokens and the class token, Q queries, H heads, D head dimension,
+W width.
 Leading dimensions may be mapped over by `torch.func.vmap`.
 """
 
@@ -93,10 +94,12 @@ class Full(nn.Module):
         x_BTW, v = torch.cat([start, x_BNW], dim=1), None
         largest = []
         for block in self.blocks:
-            x_BTW, v, logits_BHTT, key_norm_BT = block(x_BTW, v)
-            largest.append(logits_BHTT.abs().amax())
+            # the last block is read at the class token, so no other query is made there
+            num_queries = 1 if block is self.blocks[-1] else x_BTW.shape[1]
+            x_BTW, v, logits_BHQT, key_norm_BT = block(x_BTW, v, num_queries)
+            largest.append(logits_BHQT.abs().amax())
         scores_BC = self.norm(x_BTW[:, 0]) @ self.head.mT
-        attention_BN = logits_BHTT[:, :, 0].softmax(-1).mean(1)[:, 1:]
+        attention_BN = logits_BHQT[:, :, 0].softmax(-1).mean(1)[:, 1:]
         return Output(
             scores_BC.log_softmax(-1), torch.stack(largest).amax(), key_norm_BT[:, 1:], attention_BN
         )
@@ -110,25 +113,33 @@ class TransformerBlock(nn.Module):
         self.row, self.heads = row, config.heads
         width = config.width
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv = _matrix(3 * width, width, generator)
+        self.query = _matrix(width, width, generator)
+        self.key_value = _matrix(2 * width, width, generator)
         self.out = _matrix(width, width, generator)
         self.up = _matrix(2 * width, width, generator)
         self.down = _matrix(width, 2 * width, generator)
         self.scales = Scales(row, heads=config.heads, dim=width // config.heads)
 
-    def forward(self, x_BTW: Tensor, v_before: Tensor | None) -> tuple[Tensor, ...]:
-        """Return x, the values (B, H, T, D), logits (B, H, T, T) and key norms (B, T)."""
-        parts = (self.norm1(x_BTW) @ self.qkv.mT).unflatten(-1, (3, self.heads, -1))
-        q, k, v = (part.transpose(1, 2) for part in parts.unbind(-3))
+    def forward(
+        self, x_BTW: Tensor, v_before: Tensor | None, num_queries: int
+    ) -> tuple[Tensor, ...]:
+        """Return the first `num_queries` (Q) tokens' x, and what the attention did.
+
+        That is the values (B, H, T, D), the logits (B, H, Q, T) and the key norms (B, T).
+        """
+        normed_BTW, x_BQW = self.norm1(x_BTW), x_BTW[:, :num_queries]
+        q = (normed_BTW[:, :num_queries] @ self.query.mT).unflatten(-1, (self.heads, -1))
+        parts = (normed_BTW @ self.key_value.mT).unflatten(-1, (2, self.heads, -1))
+        q, k, v = (part.transpose(1, 2) for part in (q, *parts.unbind(-3)))
         m = None
         if v_before is not None and rows.uses_variability(self.row):
             m = rows.variability(v, v_before)
-        logits_BHTT = rows.logits(self.row, q, k, self.scales, m)
-        mixed_BTW = (logits_BHTT.softmax(-1) @ v).transpose(1, 2).flatten(-2)
-        x_BTW = x_BTW + mixed_BTW @ self.out.mT
-        x_BTW = x_BTW + F.gelu(self.norm2(x_BTW) @ self.up.mT) @ self.down.mT
+        logits_BHQT = rows.logits(self.row, q, k, self.scales, m)
+        mixed_BQW = (logits_BHQT.softmax(-1) @ v).transpose(1, 2).flatten(-2)
+        x_BQW = x_BQW + mixed_BQW @ self.out.mT
+        x_BQW = x_BQW + F.gelu(self.norm2(x_BQW) @ self.up.mT) @ self.down.mT
         key_norm_BT = k.detach().norm(dim=-1).mean(1)
-        return x_BTW, v, logits_BHTT.detach(), key_norm_BT
+        return x_BQW, v, logits_BHQT.detach(), key_norm_BT
 
 
 def build(form: str, row: str, problem: Problem, config: Toy, generator: Generator) -> nn.Module:

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from steps.quest import toy, toy_models
-from steps.quest.config import Problem, Toy
+from steps.quest.config import Problem, Toy, forms_of
 from steps.quest.plan import column, grid
 from steps.quest.stacked import Stack
 from steps.shared.runtime import atomic_path, read_csv, stream, torch_generator, write_csv
@@ -31,7 +31,7 @@ class Data(NamedTuple):
 def load_data(path: Path, config: Toy, seed: int) -> Data:
     """Draw the samples of a seed, from the problem that `prepare` wrote."""
     problem, bias, _ = toy.load(path)
-    updates, batch = config.steps, config.batch_size
+    updates, batch = max(config.steps.values()), config.batch_size
     train = toy.training_samples(problem, bias, seed=seed, updates=updates, batch=batch)
     rng = stream("quest", "toy-probe", seed)
     probe = toy.draw(problem, bias, rng, config.num_probe, biased_share=problem.biased_share)
@@ -53,10 +53,10 @@ def new_stack(form: str, row: str, problem: Problem, config: Toy, seed: int) -> 
 def train_row(row: str, data: Data, config: Toy, *, seed: int, state: Path) -> dict[str, Stack]:
     """Train the stacks of a row, by form; `state` keeps what an interrupted job has done."""
     stacks = {}
-    for form in config.forms:
+    for form in forms_of(config, row):
         stacks[form] = new_stack(form, row, data.problem, config, seed)
         stacks[form].run(
-            config.steps,
+            config.steps[form],
             loss=partial(_loss, samples=data.train, batch=config.batch_size),
             measure=partial(_measure, samples=data.probe),
             log_every=config.log_every,
@@ -109,12 +109,13 @@ def write_row(stacks: dict[str, Stack], config: Toy, out: Path) -> None:
             for metric, value_M in values.items():
                 for (rate, decay), value in zip(grid(config), value_M, strict=True):
                     line[column(form, rate, decay, metric)] = value
-    write_csv(out / "history.csv", list(lines[0]), lines.values())
+    ordered = [lines[update] for update in sorted(lines)]
+    write_csv(out / "history.csv", list(lines[0]), ordered)
 
 
 def read_history(path: Path, config: Toy, form: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the updates (L) and a metric (L, M) of one form from history.csv."""
-    lines = read_csv(path)
     names = [column(form, rate, decay, metric) for rate, decay in grid(config)]
+    lines = [line for line in read_csv(path) if line[names[0]]]  # a shorter form ends earlier
     values_LM = np.array([[float(line[name]) for name in names] for line in lines])
     return np.array([int(line["step"]) for line in lines]), values_LM

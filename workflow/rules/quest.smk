@@ -33,8 +33,7 @@ rule quest_train_toy:
         data="results/{scale}/quest/prepare/toy.safetensors",
     output:
         files=collect(
-            "results/{{scale}}/quest/train/toy/{row}/seed{{seed}}/{file}",
-            row=quest_plan.rows_of(config, "toy"),
+            "results/{{scale}}/quest/train/toy/{file}",
             file=quest_plan.toy_files(config),
         ),
     log:
@@ -64,8 +63,7 @@ rule quest_train_toy:
 rule quest_merge_toy:
     input:
         models=collect(
-            "results/{{scale}}/quest/train/toy/{row}/seed{{seed}}/{file}",
-            row=quest_plan.rows_of(config, "toy"),
+            "results/{{scale}}/quest/train/toy/{file}",
             file=quest_plan.toy_files(config),
         ),
     output:
@@ -93,8 +91,7 @@ rule quest_evaluate_toy:
         selection="results/{scale}/quest/merge/toy/seed{seed}/selection.json",
         data="results/{scale}/quest/prepare/toy.safetensors",
         models=collect(
-            "results/{{scale}}/quest/train/toy/{row}/seed{{seed}}/{file}",
-            row=quest_plan.rows_of(config, "toy"),
+            "results/{{scale}}/quest/train/toy/{file}",
             file=quest_plan.toy_files(config),
         ),
     output:

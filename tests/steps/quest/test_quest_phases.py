@@ -16,14 +16,27 @@ from steps.quest.stacked import Stack
 from steps.shared.config import load, validate
 from steps.shared.runtime import InputError, read_csv, read_json, sha256_file
 
+ROWS = ["standard", "qknorm_hs", "qknorm_ds", "quest"]
 PROBLEM = {
     **{"num_tokens": 4, "dim": 3, "num_answers": 5, "answer_sd": 3.0, "bias_norm": 3.0},
     **{"bias_variance": 0.1, "biased_share": 0.5, "num_test": 30},
 }
 TOY = {
-    **{"num_seeds": 1, "forms": ["minimal", "full"], "width": 4, "layers": 2, "heads": 2},
+    **{
+        "num_seeds": 1,
+        "rows": {"minimal": ROWS, "full": ROWS},
+        "width": 4,
+        "layers": 2,
+        "heads": 2,
+    },
     **{"learning_rates": [0.01, 0.1], "weight_decays": [0.0, 0.1], "beta1": 0.9, "beta2": 0.99},
-    **{"steps": 4, "batch_size": 8, "num_probe": 16, "log_every": 2, "checkpoint_every": 2},
+    **{
+        "steps": {"minimal": 4, "full": 4},
+        "batch_size": 8,
+        "num_probe": 16,
+        "log_every": 2,
+        "checkpoint_every": 2,
+    },
 }
 MEASURES = {"success_accuracy": 0.5, "num_maps": 2}
 DATA = "prepare/toy.safetensors"
@@ -65,10 +78,12 @@ def test_preparing_twice_leaves_the_same_bytes(work):
 
 def test_a_job_leaves_the_files_that_the_workflow_declares_for_each_row(work):
     folder = run("out")
-    config = {"papers": {"quest": {"train": {"common": {"toy": TOY}}}}}
+    rows = {"standard": {"tasks": ["toy"]}, "quest": {"tasks": ["toy"]}}
+    block = {"rows": [*rows], "train": {"common": {"toy": TOY}, "rows": rows}}
+    declared = toy_files({"papers": {"quest": block}})
+    assert sorted(contents(folder)) == sorted(name.format(seed=0) for name in declared)
+    assert len(declared) == 6
     for row in ("standard", "quest"):
-        files = sorted(path.name for path in (folder / row / "seed0").iterdir())
-        assert files == sorted(toy_files(config))
         lines = read_csv(folder / row / "seed0" / "history.csv")
         assert [line["step"] for line in lines] == ["0", "2", "4"]
         # 2 forms x 4 grid points x 3 metrics
@@ -77,6 +92,25 @@ def test_a_job_leaves_the_files_that_the_workflow_declares_for_each_row(work):
             losses = [float(lines[-1][column(form, *point, "loss")]) for point in grid(Toy(**TOY))]
             assert len(set(losses)) == 4
     assert list(Path("state").iterdir()) == []
+
+
+def test_a_row_trains_in_the_forms_that_name_it(work):
+    folder = run("out", rows={"minimal": ["quest", "standard"], "full": ["standard"]})
+    assert not (folder / "quest/seed0/full.safetensors").exists()
+    assert (folder / "standard/seed0/full.safetensors").exists()
+    assert len(read_csv(folder / "quest/seed0/history.csv")[0]) == 1 + 12
+
+
+def test_a_form_may_be_shorter_than_the_other(work):
+    folder = run("out", "quest", steps={"minimal": 2, "full": 6}) / "quest/seed0"
+    config = Toy(**TOY)
+    found = {
+        f: toy_train.read_history(folder / "history.csv", config, f, "loss") for f in TOY["rows"]
+    }
+    assert {form: updates.tolist() for form, (updates, _) in found.items()} == {
+        "minimal": [0, 2],
+        "full": [0, 2, 4, 6],
+    }
 
 
 def test_the_same_job_leaves_the_same_bytes_whatever_rows_share_it(work):
@@ -251,9 +285,11 @@ def test_the_scales_of_quest_are_valid(scale):
         ("train.common.toy.width", 15, "width = 15 must be a multiple of heads = 2"),
         ("train.common.toy.log_every", 0, "greater than or equal to 1"),
         ("train.common.toy.num_seeds", 9, "must be at most the 8 seeds"),
-        ("train.rows.qnorm.toy", {"steps": 3}, "must be the same in every row"),
+        ("train.rows.qnorm.toy", {"beta1": 0.5}, "must be the same in every row"),
         ("train.rows.qnorm.tasks", ["toys"], "toy"),
         ("rows", ["standard", "softmax"], "has no entry 'softmax'"),
+        ("train.common.toy.rows", {"minimal": ["quest"]}, "must name standard in a form"),
+        ("train.common.toy.steps", {"minimal": 4}, "must name the updates of full"),
         ("prepare.toy.biased_share", 1.5, "less than or equal to 1"),
     ],
 )

@@ -20,7 +20,7 @@ PROBLEM = Problem(
 )
 CONFIG = Toy(
     num_seeds=1,
-    forms=["minimal", "full"],
+    rows={"minimal": ["quest"], "full": ["quest"]},
     width=8,
     layers=2,
     heads=2,
@@ -28,7 +28,7 @@ CONFIG = Toy(
     weight_decays=[0.0],
     beta1=0.9,
     beta2=0.999,
-    steps=4,
+    steps={"minimal": 4, "full": 4},
     batch_size=4,
     num_probe=8,
     log_every=2,
