@@ -18,7 +18,7 @@ FORMS = {"minimal": "one layer", "full": "network"}
 
 
 def toy_attention(maps: Sequence[Mapping[str, str]], labels: Mapping[str, str]) -> "Figure":
-    """Draw the attention that the network's answer pays each token, in samples of both kinds.
+    """Draw the most attention that the class token pays each token, in samples of both kinds.
 
     `maps`: lines of toy_attention.csv of one seed; the answer token is outlined.
     """

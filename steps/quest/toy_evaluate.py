@@ -123,8 +123,8 @@ def identity_error(stack: Stack, tests: dict[str, toy.Samples]) -> float:
     """
     worst = 0.0
     for samples in tests.values():
-        x_BHND = samples.keys_BND[:, None]
-        for weight in stack.parameters()["key"]:
+        x_BHND = samples.keys_BND[:, None].double()  # rounding aside
+        for weight in stack.parameters()["key"].double():
             k_BHND = x_BHND @ weight.mT
             own = rows.logits("quest", x_BHND, k_BHND, {}).softmax(-1) @ x_BHND
             kernel = quest_attention(x_BHND, k_BHND, x_BHND, backend="torch")

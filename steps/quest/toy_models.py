@@ -22,9 +22,10 @@ from steps.quest.config import Problem, Toy
 class Output(NamedTuple):
     """The answers' log-probabilities, and what the attention did.
 
-    `max_logit` is the largest |logit| of all samples, layers and heads. `key_norm_BN` and
-    `attention_BN` are of the last layer: the length of each token's key, mean over heads, and the
-    attention that the output pays it, mean over heads and (minimal form) over queries.
+    `max_logit` is the largest |logit| of all samples, layers and heads. `key_norm_BN`: the length
+    of each token's key in the last layer, mean over heads. `attention_BN`: the attention that each
+    token gets; in one layer the mean over queries, in the network the most that any layer and head
+    pays it from the class token.
     """
 
     log_probabilities_BC: Tensor
@@ -92,14 +93,15 @@ class Full(nn.Module):
         x_BNW = torch.cat([keys_BND, one_hot], dim=-1) @ self.embedding.mT
         start = self.class_token.expand(len(x_BNW), 1, -1)
         x_BTW, v = torch.cat([start, x_BNW], dim=1), None
-        largest = []
+        largest, attention = [], []
         for block in self.blocks:
             # the last block is read at the class token, so no other query is made there
             num_queries = 1 if block is self.blocks[-1] else x_BTW.shape[1]
             x_BTW, v, logits_BHQT, key_norm_BT = block(x_BTW, v, num_queries)
             largest.append(logits_BHQT.abs().amax())
+            attention.append(logits_BHQT[:, :, 0].softmax(-1).amax(1))
         scores_BC = self.norm(x_BTW[:, 0]) @ self.head.mT
-        attention_BN = logits_BHQT[:, :, 0].softmax(-1).mean(1)[:, 1:]
+        attention_BN = torch.stack(attention).amax(0)[:, 1:]
         return Output(
             scores_BC.log_softmax(-1), torch.stack(largest).amax(), key_norm_BT[:, 1:], attention_BN
         )
