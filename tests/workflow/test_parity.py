@@ -88,7 +88,7 @@ def test_a_stage_names_the_configuration_that_its_rules_read(jobs, paper, phase)
     assert phase in keys
     block = CONFIG["papers"][paper]
     rows = {*block["rows"], *block["train"]["rows"]}
-    text = json.dumps(mine)
+    text = json.dumps(mine).replace(f"results/mini/{paper}/", "")  # a row may have its paper's name
     assert ("rows" in keys) or not any(f"/{row}/" in text for row in rows)
     assert ("seeds" in keys) or "/seed" not in text
 
