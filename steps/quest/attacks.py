@@ -43,8 +43,9 @@ def pgd(
     [0, 1]. The draws do not depend on `batch_size`.
     """
     _check(images, radius=radius, step_size=step_size)
-    noise = torch.empty_like(images).uniform_(-radius, radius, generator=generator)
-    starts = (images + noise).clamp(0, 1)
+    noise = torch.empty(images.shape, dtype=images.dtype, device=generator.device)
+    noise.uniform_(-radius, radius, generator=generator)
+    starts = (images + noise.to(images.device)).clamp(0, 1)
     parts = (part.split(batch_size) for part in (images, labels, starts))
     found = []
     with _evaluation(model):

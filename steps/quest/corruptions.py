@@ -25,7 +25,7 @@ class Corruption(NamedTuple):
 
 
 def corrupt(images_NYX: Tensor, name: str, *, severity: int, seed: int) -> Tensor:
-    """Return corrupted images in [0, 1]; name is a key of CORRUPTIONS, severity 1, 2 or 3.
+    """Return corrupted images in [0, 1], on the CPU; name of CORRUPTIONS, severity 1, 2 or 3.
 
     What is random comes from the stream (quest, corruption <name>, seed): the severities of one
     corruption share their draws.
@@ -105,12 +105,12 @@ CORRUPTIONS = {
     "impulse_noise": Corruption(impulse_noise, (0.1, 0.2, 0.3)),
     # below, at and above half the width of a stroke
     "blur": Corruption(blur, (0.75, 1.25, 1.75)),
-    # halved twice, and again by a little more: ink and background end 0.1 apart
-    "contrast": Corruption(contrast, (0.5, 0.25, 0.1)),
+    # ink and background move together until they are 0.35 apart, on grey instead of on black
+    "contrast": Corruption(contrast, (0.7, 0.5, 0.35)),
     # the area of one patch of 7 x 7, then about twice and three times as much
     "occlusion": Corruption(occlusion, (7, 10, 12)),
-    # from the slant of handwriting to half of what would turn a 6 towards a 9
-    "rotation": Corruption(rotation, (20, 35, 50)),
+    # from the slant of handwriting on; far from the half turn that makes a 6 of a 9
+    "rotation": Corruption(rotation, (15, 25, 35)),
     # cells of 2, 2.8 and 4 pixels: a stroke's width and more
     "pixelate": Corruption(pixelate, (14, 10, 7)),
 }

@@ -1,7 +1,7 @@
 """A small vision transformer for grey images, with the attention of any row.
 
-Pre-norm blocks and a class token, as in DeiT. Shapes: B images, T tokens, C width, H heads, D = C/H,
-L layers, K classes.
+Pre-norm blocks and a class token, as in DeiT. Shapes: B images, T tokens, C width, H heads,
+D = C / H, L layers, K classes.
 """
 
 from collections.abc import Iterator

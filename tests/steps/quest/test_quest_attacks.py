@@ -46,7 +46,7 @@ def vit() -> nn.Module:
 
 
 def test_on_a_linear_model_both_find_the_worst_corner():
-    """Against class 1 the worst point of the ball is x - r sign(w), against class 0 x + r sign(w)."""
+    """The worst point of the ball: x - r sign(w) for class 1, x + r sign(w) for class 0."""
     images, labels = inputs()
     model = Linear()
     away = torch.where(labels == 1, -1.0, 1.0)[:, None, None] * model.weight.detach().sign()

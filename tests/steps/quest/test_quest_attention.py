@@ -116,15 +116,19 @@ def test_the_scales_act_per_head_and_per_feature():
 
 
 def test_the_length_of_a_key_matters_only_where_it_should():
-    factors = torch.tensor([0.1, 1.0, 20.0]).double()
+    factors = torch.tensor([0.5, 1.0, 20.0]).double()
     x, previous = inputs()
     for row in ROWS:
         module = layer(row)
         before = module(x, previous_BHTD=previous)[0]
         rescale(module, 1, factors)
-        same = torch.allclose(before, module(x, previous_BHTD=previous)[0])
-        # the epsilon of LayerNorm shows in keys a tenth as long
-        assert same == (row in UNIT_KEYS), row
+        change = (module(x, previous_BHTD=previous)[0] - before).abs().max()
+        if row in UNIT_KEYS:
+            assert change < 1e-12, row
+        elif row == "qknorm":
+            assert change < 1e-3  # LayerNorm adds 1e-5 to a variance
+        else:
+            assert change > 0.05, row
 
 
 def test_the_length_of_a_query_sets_the_sharpness_of_quest_and_nothing_with_unit_queries():
@@ -250,8 +254,9 @@ def test_every_row_starts_as_sharp(row):
     torch.nn.init.zeros_(module.qkv.bias)
     logits = module.logits(torch.randn(8, tokens, width))
     assert logits.std().item() == pytest.approx(1.0, abs=0.05)
-    # entropy of weights exp(z) / sum, z normal of variance 1: about log T - 1/2
-    assert mean_entropy(logits) == pytest.approx(math.log(tokens) - 0.5, abs=0.05)
+    # weights exp(z) / sum, z normal of variance 1: log T - 1/2 for many tokens, more for 50; logits
+    # a quarter as large, from a scale of 1, would give log T - 1/32
+    assert mean_entropy(logits) == pytest.approx(math.log(tokens) - 0.5, abs=0.1)
 
 
 def test_the_largest_logit_is_among_what_attention_sees():

@@ -76,7 +76,7 @@ def test_blur_spreads_a_point_by_its_variance_and_keeps_its_light():
 
 def test_contrast_keeps_the_middle_and_divides_differences():
     found = corrupt(pictures(1), "contrast", severity=1, seed=0)
-    assert sorted(found.unique().tolist()) == pytest.approx([0.25, 0.7])
+    assert sorted(found.unique().tolist()) == pytest.approx([0.15, 0.78])
     assert torch.equal(corrupt(grey(), "contrast", severity=3, seed=0), grey())
 
 
@@ -97,7 +97,7 @@ def test_rotation_turns_the_bar_by_its_angle_to_both_sides():
     moment = [[(found * a * b).sum((1, 2)) / light for b in (x - 14, y - 13.5)]
               for a in (x - 14, y - 13.5)]  # fmt: skip
     tilt = 0.5 * torch.atan2(2 * moment[0][1], moment[1][1] - moment[0][0])
-    assert tilt.rad2deg().abs().mean() == pytest.approx(35, abs=1.5)
+    assert tilt.rad2deg().abs().mean() == pytest.approx(25, abs=1.5)
     assert 0.4 < (tilt > 0).float().mean() < 0.6
     torch.testing.assert_close(light, pictures().sum((1, 2)), rtol=0.02, atol=0)
 
