@@ -1,52 +1,124 @@
-"""Names that the workflow, which declares files, and the steps, which make them, share: no torch.
+"""Tasks, and the files that the workflow declares and the steps make: no torch here.
 
-A grid point is a learning rate and a weight decay; models of a stack are in the order of `grid`.
+A task makes tables. It is a name that modules are found by: <task>_train, <task>_evaluate and
+<task>_figures, <task>_prepare for its data, and its models in <task>_config.
 """
 
-from collections.abc import Mapping
-from itertools import product
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-from steps.quest.config import Toy
+from steps.quest.toy_config import Toy, forms_of
 from steps.shared.config import resolve
 
-FIGURES = ["toy_attention", "toy_logits", "toy_rates"]
-TOY_TABLES = {"minimal": "toy", "full": "toy_network"}  # the table of each form
-TOY_SPLITS = ["robust", "biased"]
+
+class Task(NamedTuple):
+    """What the workflow knows of a task."""
+
+    data: str  # whose data, of `prepare`, it reads
+    figures: list[str]
+    maps: bool  # its evaluation leaves attention maps for the figures
+    launched: bool  # it trains on the GPUs of the paper scale, a row in each job
 
 
-def rows_of(config: Mapping[str, Any], task: str) -> list[str]:
-    """Return the rows that take part in a task, in order, from the whole configuration."""
-    rows = config["papers"]["quest"]["rows"]
-    return [row for row in rows if task in resolve(config, "quest", "train", row)["tasks"]]
+TASKS = {
+    "toy": Task("toy", ["toy_attention", "toy_logits", "toy_rates"], maps=True, launched=False),
+    "images": Task(
+        *("images", ["images_robustness", "images_attention", "images_training"]),
+        maps=True,
+        launched=True,
+    ),
+    "sweep": Task("images", ["sweep_stability"], maps=False, launched=False),
+}
 
 
-def seeds_of(config: Mapping[str, Any], task: str) -> list[int]:
-    """Return the seeds of a task: the first of the paper's."""
-    block = config["papers"]["quest"]
-    return block["seeds"][: block["train"]["common"][task]["num_seeds"]]
+class Files:
+    """The files of one configuration of the paper; paths keep the wildcards {scale} and {seed}."""
 
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Take the whole configuration."""
+        self.scale: str = config["scale"]
+        self.block: Mapping[str, Any] = config["papers"]["quest"]
+        self.train = {row: resolve(config, "quest", "train", row) for row in self.block["rows"]}
 
-def toy_files(config: Mapping[str, Any]) -> list[str]:
-    """Return what training the toy leaves for one seed, beside the folder of its rows."""
-    by_form = config["papers"]["quest"]["train"]["common"]["toy"]["rows"]
-    names = {row: ["history.csv"] for row in rows_of(config, "toy")}
-    for row, files in names.items():
-        files += [f"{form}.safetensors" for form, rows in by_form.items() if row in rows]
-    return [f"{row}/seed{{seed}}/{file}" for row, files in names.items() for file in files]
+    def tasks(self) -> list[str]:
+        """Return the tasks that some row takes part in."""
+        return [task for task in TASKS if self.rows(task)]
 
+    def rows(self, task: str) -> list[str]:
+        """Return the rows that take part in a task, in order."""
+        return [row for row, train in self.train.items() if task in train["tasks"]]
 
-def grid(config: Toy) -> list[tuple[float, float]]:
-    """Return every (learning rate, weight decay) of a stack."""
-    return list(product(config.learning_rates, config.weight_decays))
+    def seeds(self, task: str) -> list[int]:
+        """Return the seeds of a task: the first of the paper's."""
+        return self.block["seeds"][: self.block["train"]["common"][task]["num_seeds"]]
 
+    def data(self) -> list[str]:
+        """Return the names of the data sets that `prepare` makes."""
+        return list(dict.fromkeys(TASKS[task].data for task in self.tasks()))
 
-def column(form: str, rate: float, decay: float, metric: str) -> str:
-    """Return the name of a column of history.csv."""
-    return f"{form}/lr{rate:g}/wd{decay:g}/{metric}"
+    def assets(self, data: str) -> list[str]:
+        """Return the assets that a data set is made of."""
+        source = self.block["prepare"][data]
+        return [source["name"]] if source.get("kind") == "asset" else []
 
+    def prepared(self, data: str) -> list[str]:
+        """Return what prepare leaves: a manifest, and tensors unless the data stays on the hub."""
+        on_hub = self.block["prepare"][data].get("kind") == "hub"
+        endings = ["json"] if on_hub else ["json", "safetensors"]
+        return [f"results/{{scale}}/quest/prepare/{data}.{ending}" for ending in endings]
 
-def parse_column(name: str) -> tuple[str, float, float, str]:
-    """Return (form, learning rate, weight decay, metric) of a column that `column` named."""
-    form, rate, decay, metric = name.split("/")
-    return form, float(rate.removeprefix("lr")), float(decay.removeprefix("wd")), metric
+    def jobs(self, task: str) -> dict[str, list[str]]:
+        """Return the rows of every training job of a seed, by the job's name.
+
+        One job for all rows, because a start costs as much as a row; on GPUs one for each.
+        """
+        rows = self.rows(task)
+        if TASKS[task].launched and self.scale == "paper":
+            return {f"{task}_{row}": [row] for row in rows}
+        return {task: rows}
+
+    def trained(self, task: str, rows: list[str] | None = None) -> list[str]:
+        """Return what training some rows (default: all) leaves for a seed."""
+        folder = f"results/{{scale}}/quest/train/{task}"
+        return [
+            f"{folder}/{row}/seed{{seed}}/{name}"
+            for row in rows or self.rows(task)
+            for name in ["history.csv", *self._models(task, row)]
+        ]
+
+    def _models(self, task: str, row: str) -> list[str]:
+        if task == "toy":
+            forms = forms_of(Toy.model_validate(self.train[row]["toy"]), row)
+            return [f"{form}.safetensors" for form in forms]
+        return ["model.safetensors"]
+
+    def histories(self, task: str) -> list[str]:
+        """Return the histories of a seed, of all rows."""
+        files = self.trained(task)
+        return [file for file in files if file.endswith("history.csv")]
+
+    def selection(self, task: str) -> list[str]:
+        """Return what merging a seed leaves."""
+        return [f"results/{{scale}}/quest/merge/{task}/seed{{seed}}/selection.json"]
+
+    def runs(self, task: str) -> list[str]:
+        """Return what evaluating a seed leaves for the tables."""
+        return [f"results/{{scale}}/quest/evaluate/seeds/{task}_seed{{seed}}.csv"]
+
+    def maps(self, task: str) -> list[str]:
+        """Return what evaluating a seed leaves for the figures, if anything."""
+        stem = f"results/{{scale}}/quest/evaluate/seeds/{task}_seed{{seed}}"
+        return [f"{stem}_maps.csv"] if TASKS[task].maps else []
+
+    def figures(self) -> list[str]:
+        """Return the names of all figures."""
+        return [name for task in self.tasks() for name in TASKS[task].figures]
+
+    def of_all(self, files: Callable[[str], list[str]]) -> list[str]:
+        """Return the files that `files` gives for a task, of every task and seed."""
+        return [
+            file.format(scale="{scale}", seed=seed)
+            for task in self.tasks()
+            for seed in self.seeds(task)
+            for file in files(task)
+        ]

@@ -31,7 +31,10 @@ class Line(NamedTuple):
 
 
 class Stack:
-    """Copies of `model`, one for each (learning rate, weight decay), and their optimizer."""
+    """Copies of `model`, one for each (learning rate, weight decay), and their optimizer.
+
+    Update u takes `multiplier(u)` times each model's rate.
+    """
 
     def __init__(
         self,
@@ -40,6 +43,7 @@ class Stack:
         learning_rates: list[float],
         weight_decays: list[float],
         betas: tuple[float, float],
+        multiplier: Callable[[int], float] = lambda update: 1.0,
     ) -> None:
         count = len(learning_rates)
         self.model = model
@@ -51,10 +55,10 @@ class Stack:
         matrix = [torch.full((s.numel(),), float(len(s) >= 2)) for s in self.shapes.values()]
         self.rate_M1 = torch.tensor(learning_rates, dtype=dtype)[:, None]
         decay_M1 = torch.tensor(weight_decays, dtype=dtype)[:, None]
-        self.keep_MP = 1 - self.rate_M1 * decay_M1 * torch.cat(matrix).to(dtype)
+        self.decay_MP = self.rate_M1 * decay_M1 * torch.cat(matrix).to(dtype)
         self.first_MP = torch.zeros_like(self.weights_MP, requires_grad=False)
         self.second_MP = torch.zeros_like(self.weights_MP, requires_grad=False)
-        self.betas, self.update = betas, 0
+        self.betas, self.multiplier, self.update = betas, multiplier, 0
         self.history: list[Line] = []
 
     def parameters(self) -> dict[str, Tensor]:
@@ -63,9 +67,9 @@ class Stack:
         named = zip(self.shapes.items(), pieces, strict=True)
         return {name: piece.unflatten(1, s) if s else piece[:, 0] for (name, s), piece in named}
 
-    def forward(self, *inputs: Tensor) -> Any:
+    def forward(self, *inputs: Tensor, **options: Any) -> Any:
         """Return the output of every model on the same inputs, each with a leading M."""
-        call = vmap(lambda weights: functional_call(self.model, weights, inputs))
+        call = vmap(lambda weights: functional_call(self.model, weights, inputs, options))
         return call(self.parameters())
 
     def step(self, loss: Callable[["Stack"], Tensor]) -> Tensor:
@@ -74,12 +78,13 @@ class Stack:
         (gradient,) = torch.autograd.grad(loss_M.sum(), self.weights_MP)
         self.update += 1
         beta1, beta2 = self.betas
+        multiplier = self.multiplier(self.update)
         with torch.no_grad():
             self.first_MP.lerp_(gradient, 1 - beta1)
             self.second_MP.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
             root = (self.second_MP / (1 - beta2**self.update)).sqrt_().add_(ADAM_EPS)
-            step_MP = self.first_MP / root * (self.rate_M1 / (1 - beta1**self.update))
-            self.weights_MP.mul_(self.keep_MP).sub_(step_MP)
+            step_MP = self.first_MP / root * (multiplier * self.rate_M1 / (1 - beta1**self.update))
+            self.weights_MP.mul_(1 - multiplier * self.decay_MP).sub_(step_MP)
         return loss_M.detach()
 
     def run(

@@ -16,9 +16,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from steps.quest.config import Problem
-from steps.quest.plan import TOY_SPLITS
-from steps.shared.runtime import InputError, stream
+from steps.quest.toy_config import SPLITS, Problem
+from steps.shared.runtime import InputError, read_json, stream
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -76,15 +75,16 @@ def training_samples(
     return draw(problem, bias, rng, updates * batch, biased_share=problem.biased_share)
 
 
-def load(path: Path) -> tuple[Problem, np.ndarray, dict[str, Samples]]:
+def load(manifest: Path) -> tuple[Problem, np.ndarray, dict[str, Samples]]:
     """Return the problem, b and the test samples by split, as `prepare` wrote them."""
+    path = manifest.with_suffix(".safetensors")
     try:
+        problem = Problem.model_validate(read_json(manifest)["problem"])
         with safe_open(path, framework="pt") as file:
-            problem = Problem.model_validate_json(file.metadata()["problem"])
             bias = file.get_tensor("bias").numpy()
             tests = {
                 split: Samples(*(file.get_tensor(f"{split}.{name}") for name in Samples._fields))
-                for split in TOY_SPLITS
+                for split in SPLITS
             }
     except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
         raise InputError(f"{path}: not the toy's data as prepare writes it ({error})") from None

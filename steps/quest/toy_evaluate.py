@@ -3,6 +3,7 @@
 Shapes: M models of a grid, B samples, N tokens.
 """
 
+import argparse
 import json
 import math
 from collections.abc import Iterator
@@ -16,12 +17,26 @@ from torch import Tensor
 
 from kernels.quest import quest_attention
 from steps.quest import rows, toy, toy_train
-from steps.quest.config import Problem, Toy, ToyMeasures
-from steps.quest.plan import TOY_SPLITS, TOY_TABLES, grid
+from steps.quest.jobs import RUN
 from steps.quest.stacked import Stack
-from steps.shared.runtime import InputError
+from steps.quest.toy_config import SPLITS, TABLES, Problem, Toy, ToyMeasures, grid
+from steps.shared.runtime import InputError, progress, read_json, write_csv
 
+MAP = ["dataset", "split", "row", "sample", "token", "is_answer", "attention"]
 Run = dict[str, Any]
+
+
+def run(args: argparse.Namespace, config: ToyMeasures) -> None:
+    """Write the runs of one seed and the attention in a few samples."""
+    runs, maps = [], []
+    selection = read_json(args.selection)
+    for row, entry in progress(selection.items(), total=len(selection), label="quest toy"):
+        folder = args.selection.parent / entry["folder"]
+        for found, lines in measure_row(row, folder, args.data, config):
+            runs += [{**run, "seed": args.seed} for run in found]
+            maps += lines
+    write_csv(args.out / f"toy_seed{args.seed}.csv", RUN, runs)
+    write_csv(args.out / f"toy_seed{args.seed}_maps.csv", MAP, maps)
 
 
 class Measured(NamedTuple):
@@ -73,7 +88,7 @@ def measure_row(
         if (form, row) == ("minimal", "quest"):
             runs.append(_run("all", "identity_error", identity_error(stack, tests)))
         start = {"dataset": form, "row": row}
-        runs = [start | {"table": TOY_TABLES[form]} | run for run in runs]
+        runs = [start | {"table": TABLES[form]} | run for run in runs]
         runs += [start | {"table": "toy_rate"} | run for run in _rate_runs(found, trained)]
         maps = _maps(found, tests, trained, config.num_maps)
         yield runs, [start | line for line in maps]
@@ -91,9 +106,9 @@ def _main_runs(found: Measured, config: ToyMeasures) -> Iterator[Run]:
     """Yield what the whole grid gives: nothing in it is chosen."""
     robust_M = found.accuracy["robust"]
     yield _run("robust", "success_rate", 100 * (robust_M >= 100 * config.success_accuracy).mean())
-    for split in TOY_SPLITS:
+    for split in SPLITS:
         yield _run(split, "accuracy", found.accuracy[split].mean())
-    largest_M = np.maximum(*(found.max_logit[split] for split in TOY_SPLITS))
+    largest_M = np.maximum(*(found.max_logit[split] for split in SPLITS))
     yield _run("all", "max_logit", _geometric_mean(largest_M))
 
 
@@ -102,9 +117,9 @@ def _rate_runs(found: Measured, config: Toy) -> Iterator[Run]:
     rate_M = np.array([rate for rate, _ in grid(config)])
     for rate in config.learning_rates:
         own = rate_M == rate
-        for split in TOY_SPLITS:
+        for split in SPLITS:
             yield _run(split, "accuracy", found.accuracy[split][own].mean(), rate)
-        largest_M = np.maximum(*(found.max_logit[split][own] for split in TOY_SPLITS))
+        largest_M = np.maximum(*(found.max_logit[split][own] for split in SPLITS))
         yield _run("all", "max_logit", _geometric_mean(largest_M), rate)
 
 

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from steps.quest import rows
-from steps.quest.config import Problem, Toy
+from steps.quest.toy_config import Problem, Toy
 
 
 class Output(NamedTuple):
@@ -134,8 +134,8 @@ class TransformerBlock(nn.Module):
         parts = (normed_BTW @ self.key_value.mT).unflatten(-1, (2, self.heads, -1))
         q, k, v = (part.transpose(1, 2) for part in (q, *parts.unbind(-3)))
         m = None
-        if v_before is not None and rows.uses_variability(self.row):
-            m = rows.variability(v, v_before)
+        if v_before is not None and self.row in rows.WITH_METRIC:
+            m = rows.variability(v, v_before, causal=False)
         logits_BHQT = rows.logits(self.row, q, k, self.scales, m)
         mixed_BQW = (logits_BHQT.softmax(-1) @ v).transpose(1, 2).flatten(-2)
         x_BQW = x_BQW + mixed_BQW @ self.out.mT

@@ -4,6 +4,7 @@ All rows of a seed start from the same weights (apart from scales that only one 
 the same batches. Shapes: M models, B samples, N tokens, C answers.
 """
 
+import argparse
 import json
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,25 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from steps.quest import toy, toy_models
-from steps.quest.config import Problem, Toy, forms_of
-from steps.quest.plan import column, grid
+from steps.quest.jobs import mirror, training_job
 from steps.quest.stacked import Stack
+from steps.quest.toy_config import Problem, Toy, column, forms_of, grid
 from steps.shared.runtime import atomic_path, read_csv, stream, torch_generator, write_csv
+
+
+def run(args: argparse.Namespace, config: Toy) -> None:
+    """Train the rows of a job and write what the workflow declares."""
+    data = load_data(args.data, config, args.seed)
+    with training_job(args, config) as state:
+        for row in args.rows:
+            stacks = train_row(row, data, config, seed=args.seed, state=state)
+            write_row(stacks, config, args.out / row / f"seed{args.seed}")
+            last = {
+                f"{form}/{metric}": value_M
+                for form, stack in stacks.items()
+                for metric, value_M in stack.history[-1].values.items()
+            }
+            mirror(args, config, row, last)
 
 
 class Data(NamedTuple):

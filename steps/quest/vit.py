@@ -1,24 +1,33 @@
-"""A small vision transformer for grey images, with the attention of any row.
+"""A vision transformer with the attention of any row.
 
 Pre-norm blocks and a class token, as in DeiT. Shapes: B images, T tokens, C width, H heads,
-D = C / H, L layers, K classes.
+D = C / H, L layers, K classes, P colours; images are (B, Y, X) in grey and (B, P, Y, X) in colour.
 """
 
-from collections.abc import Iterator
+import json
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from steps.quest.attention import Row, RowAttention
-from steps.shared.runtime import InputError, torch_generator
+from steps.quest.attention import RowAttention
+from steps.quest.images_config import Shape
+from steps.shared.runtime import InputError, atomic_path, torch_generator
 
 
 class Block(nn.Module):
-    """Attention, then a feed-forward layer, each on normalised input and added to it."""
+    """Attention, then a feed-forward layer, each on normalised input and added to it.
 
-    def __init__(self, width: int, *, heads: int, mlp_ratio: int, row: Row) -> None:
+    In training each of the two is left out for a share `drop` of the images (stochastic depth),
+    by torch's own random numbers.
+    """
+
+    def __init__(self, width: int, *, heads: int, mlp_ratio: int, row: str, drop: float) -> None:
         super().__init__()
+        self.drop = drop
         self.norm_attention, self.norm_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
         self.attention = RowAttention(width, num_heads=heads, row=row, causal=False)
         self.up = nn.Linear(width, mlp_ratio * width)
@@ -29,9 +38,25 @@ class Block(nn.Module):
         attended_BTC, v_BHTD = self.attention(
             self.norm_attention(x_BTC), previous_BHTD=previous_BHTD
         )
-        x_BTC = x_BTC + attended_BTC
+        return self._added(x_BTC, attended_BTC), v_BHTD
+
+    def explicit(self, x_BTC: Tensor, previous_BHTD: Tensor | None) -> tuple[Tensor, ...]:
+        """Return what `forward` does, and the attention's logits (B, H, T, T)."""
+        attended_BTC, v_BHTD, logits_BHTT = self.attention.explicit(
+            self.norm_attention(x_BTC), previous_BHTD=previous_BHTD
+        )
+        return self._added(x_BTC, attended_BTC), v_BHTD, logits_BHTT
+
+    def _added(self, x_BTC: Tensor, attended_BTC: Tensor) -> Tensor:
+        x_BTC = x_BTC + self._kept(attended_BTC)
         hidden = F.gelu(self.up(self.norm_mlp(x_BTC)), approximate="tanh")
-        return x_BTC + self.down(hidden), v_BHTD
+        return x_BTC + self._kept(self.down(hidden))
+
+    def _kept(self, branch_BTC: Tensor) -> Tensor:
+        if not self.training or not self.drop:
+            return branch_BTC
+        kept_B11 = torch.rand(len(branch_BTC), 1, 1, device=branch_BTC.device) >= self.drop
+        return branch_BTC * kept_B11 / (1 - self.drop)
 
 
 class VisionTransformer(nn.Module):
@@ -39,55 +64,57 @@ class VisionTransformer(nn.Module):
 
     def __init__(
         self,
-        row: Row,
+        row: str,
+        shape: Shape,
         *,
         image_size: int,
-        patch: int,
-        width: int,
-        layers: int,
-        heads: int,
-        mlp_ratio: int,
+        channels: int,
         classes: int,
+        drop_path: float = 0.0,
     ) -> None:
         super().__init__()
-        if image_size % patch:
-            raise InputError(f"patch = {patch}: must divide the image's {image_size} pixels")
-        self.image_size, self.patch = image_size, patch
-        tokens = 1 + (image_size // patch) ** 2
-        self.embed = nn.Linear(patch * patch, width)
-        self.class_token = nn.Parameter(torch.zeros(width))
-        self.positions = nn.Parameter(torch.zeros(tokens, width))
-        self.blocks = nn.ModuleList(
-            Block(width, heads=heads, mlp_ratio=mlp_ratio, row=row) for _ in range(layers)
-        )
-        self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, classes)
+        if image_size % shape.patch:
+            raise InputError(f"patch = {shape.patch}: must divide the image's {image_size} pixels")
+        self.settings = {
+            **{"row": row, "shape": shape.model_dump(), "image_size": image_size},
+            **{"channels": channels, "classes": classes},
+        }
+        self.expected, self.patch = (channels, image_size, image_size), shape.patch
+        tokens = 1 + (image_size // shape.patch) ** 2
+        self.embed = nn.Linear(channels * shape.patch**2, shape.width)
+        self.class_token = nn.Parameter(torch.zeros(shape.width))
+        self.positions = nn.Parameter(torch.zeros(tokens, shape.width))
+        options = {"heads": shape.heads, "mlp_ratio": shape.mlp_ratio, "row": row}
+        # stochastic depth grows with the layer, as in DeiT
+        drops = torch.linspace(0, drop_path, shape.layers).tolist()
+        self.blocks = nn.ModuleList(Block(shape.width, drop=drop, **options) for drop in drops)
+        self.norm = nn.LayerNorm(shape.width)
+        self.head = nn.Linear(shape.width, classes)
 
-    def forward(self, images_BYX: Tensor) -> Tensor:
-        """Return class logits (B, K) of images (B, Y, X)."""
-        x_BTC, previous = self._tokens(images_BYX), None
+    def forward(self, images: Tensor, *, explicit: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+        """Return class logits (B, K); `explicit`: and the attention's logits (L, B, H, T, T)."""
+        x_BTC, previous, logits = self._tokens(images), None, []
         for block in self.blocks:
-            x_BTC, previous = block(x_BTC, previous)
-        return self.head(self.norm(x_BTC[:, 0]))
+            if explicit:
+                x_BTC, previous, logits_BHTT = block.explicit(x_BTC, previous)
+                logits.append(logits_BHTT)
+            else:
+                x_BTC, previous = block(x_BTC, previous)
+        scores_BK = self.head(self.norm(x_BTC[:, 0]))
+        return (scores_BK, torch.stack(logits)) if explicit else scores_BK
 
-    def attention_logits(self, images_BYX: Tensor) -> Iterator[Tensor]:
-        """Yield the attention logits (B, H, T, T) of each layer."""
-        x_BTC, previous = self._tokens(images_BYX), None
-        for block in self.blocks:
-            yield block.attention.logits(block.norm_attention(x_BTC), previous_BHTD=previous)
-            x_BTC, previous = block(x_BTC, previous)
-
-    def attention_maps(self, images_BYX: Tensor) -> Tensor:
+    def attention_maps(self, images: Tensor) -> Tensor:
         """Return the attention weights (L, B, H, T, T), rows summing to 1; token 0 is the class."""
-        return torch.stack([logits.softmax(dim=-1) for logits in self.attention_logits(images_BYX)])
+        return self(images, explicit=True)[1].softmax(dim=-1)
 
-    def _tokens(self, images_BYX: Tensor) -> Tensor:
-        expected = (self.image_size, self.image_size)
-        if images_BYX.ndim != 3 or images_BYX.shape[1:] != expected:
+    def _tokens(self, images: Tensor) -> Tensor:
+        images_BPYX = images[:, None] if images.ndim == 3 else images
+        if images_BPYX.shape[1:] != self.expected:
             raise InputError(
-                f"images {tuple(images_BYX.shape)}: must be (batch, {expected[0]}, ...)"
+                f"images {tuple(images.shape)}: must be (batch, colours, rows, columns) ="
+                f" (batch, {', '.join(map(str, self.expected))}), colours left out if there is one"
             )
-        patches = F.pixel_unshuffle(images_BYX[:, None], self.patch).flatten(2).mT
+        patches = F.pixel_unshuffle(images_BPYX, self.patch).flatten(2).mT
         # background and ink at -1 and 1
         x_BTC = self.embed(2 * patches - 1)
         first = self.class_token.expand(len(x_BTC), 1, -1)
@@ -95,16 +122,14 @@ class VisionTransformer(nn.Module):
 
 
 def build(
-    row: Row,
+    row: str,
+    shape: Shape,
     *,
     seed: int,
     image_size: int,
-    patch: int,
-    width: int,
-    layers: int,
-    heads: int,
-    mlp_ratio: int,
+    channels: int,
     classes: int,
+    drop_path: float = 0.0,
 ) -> VisionTransformer:
     """Return a model initialised from the stream (quest, init, seed), the same for every row.
 
@@ -112,21 +137,13 @@ def build(
     that queries and keys start with entries of variance 1; biases are 0. The class token and the
     positions are N(0, 0.5^2), of the size of the embedded patches that they are added to.
     """
-    model = VisionTransformer(
-        row,
-        image_size=image_size,
-        patch=patch,
-        width=width,
-        layers=layers,
-        heads=heads,
-        mlp_ratio=mlp_ratio,
-        classes=classes,
-    )
+    sizes = {"image_size": image_size, "channels": channels, "classes": classes}
+    model = VisionTransformer(row, shape, **sizes, drop_path=drop_path)
     generator = torch_generator("quest", "init", seed)
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):
             residual = name.endswith((".out", ".down"))
-            std = (module.in_features * (2 * layers if residual else 1)) ** -0.5
+            std = (module.in_features * (2 * shape.layers if residual else 1)) ** -0.5
             nn.init.normal_(module.weight, std=std, generator=generator)
             nn.init.zeros_(module.bias)
     for value in (model.class_token, model.positions):
@@ -134,8 +151,29 @@ def build(
     return model
 
 
+def save(path: Path, model: VisionTransformer) -> None:
+    """Write a model to one safetensors file, what it was built from included."""
+    tensors = {name: value.cpu().contiguous() for name, value in model.state_dict().items()}
+    with atomic_path(path) as temporary:
+        save_file(tensors, temporary, metadata={"vit": json.dumps(model.settings, sort_keys=True)})
+
+
+def load(path: Path) -> VisionTransformer:
+    """Read a model that `save` wrote, in evaluation mode."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            settings = json.loads(file.metadata()["vit"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        row, shape = settings.pop("row"), Shape.model_validate(settings.pop("shape"))
+        model = VisionTransformer(row, shape, **settings)
+        model.load_state_dict(tensors)
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+        raise InputError(f"{path}: not a vision transformer as train writes it ({error})") from None
+    return model.eval()
+
+
 @torch.no_grad()
-def predict(model: nn.Module, images_NYX: Tensor, *, batch_size: int) -> Tensor:
-    """Return the predicted classes (N,) of images (N, Y, X), the model in evaluation mode."""
+def predict(model: nn.Module, images: Tensor, *, batch_size: int) -> Tensor:
+    """Return the predicted classes (N,) of N images, the model in evaluation mode."""
     model.eval()
-    return torch.cat([model(piece).argmax(dim=-1) for piece in images_NYX.split(batch_size)])
+    return torch.cat([model(piece).argmax(dim=-1) for piece in images.split(batch_size)])

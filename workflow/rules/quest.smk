@@ -1,135 +1,146 @@
-# QUEST (arXiv 2604.00199). A table is made by a task; each task has its own prepare, train, merge
-# and evaluate rules, and one report collects them.
+# QUEST (arXiv 2604.00199). A task makes tables; every task has the same four kinds of rules, and
+# one report collects them all.
 
 from steps.quest import config as quest_config
 from steps.quest import plan as quest_plan
 
-
-# the toy retrieval problem
-# -------------------------
-rule quest_prepare_toy:
-    output:
-        data="results/{scale}/quest/prepare/toy.safetensors",
-        manifest="results/{scale}/quest/prepare/toy.json",
-    log:
-        "logs/{scale}/quest/prepare_toy.log",
-    benchmark:
-        "logs/{scale}/quest/prepare_toy.tsv"
-    conda:
-        "../envs/python.yaml"
-    threads: 1
-    params:
-        config=step_config("quest", "prepare", model=quest_config.ToyPrepare),
-        code=code("steps.quest.prepare"),
-    message:
-        "{rule}: the spurious pattern, test samples"
-    shell:
-        "python -m steps.quest.prepare --config {params.config:q} --scale {wildcards.scale}"
-        " --task toy --threads {threads} --out results/{wildcards.scale}/quest/prepare 2> {log}"
+QUEST = quest_plan.Files(config)
 
 
-rule quest_train_toy:
-    input:
-        data="results/{scale}/quest/prepare/toy.safetensors",
-    output:
-        files=collect(
-            "results/{{scale}}/quest/train/toy/{file}",
-            file=quest_plan.toy_files(config),
-        ),
-    log:
-        "logs/{scale}/quest/train_toy_seed{seed}.log",
-    benchmark:
-        "logs/{scale}/quest/train_toy_seed{seed}.tsv"
-    conda:
-        "../envs/python.yaml"
-    threads: 1
-    params:
-        rows=quest_plan.rows_of(config, "toy"),
-        config=step_config(
-            "quest",
-            "train",
-            row=quest_plan.rows_of(config, "toy")[0],
-            model=quest_config.ToyTrain,
-        ),
-        code=code("steps.quest.train"),
-    message:
-        "{rule} seed {wildcards.seed}: every row over the grid of rates and decays"
-    shell:
-        "python -m steps.quest.train --config {params.config:q} --scale {wildcards.scale}"
-        " --task toy --rows {params.rows} --seed {wildcards.seed} --threads {threads}"
-        " --data {input.data} --out results/{wildcards.scale}/quest/train/toy 2> {log}"
+def quest_part(phase, task, row=None):
+    """Return a params function: the JSON of what one task reads of a phase."""
+    model = getattr(quest_config, phase.capitalize())
+    return step_config("quest", phase, row=row, model=quest_config.part(model, task))
 
 
-rule quest_merge_toy:
-    input:
-        models=collect(
-            "results/{{scale}}/quest/train/toy/{file}",
-            file=quest_plan.toy_files(config),
-        ),
-    output:
-        selection="results/{scale}/quest/merge/toy/seed{seed}/selection.json",
-    log:
-        "logs/{scale}/quest/merge_toy_seed{seed}.log",
-    benchmark:
-        "logs/{scale}/quest/merge_toy_seed{seed}.tsv"
-    conda:
-        "../envs/python.yaml"
-    threads: 1
-    params:
-        rows=quest_plan.rows_of(config, "toy"),
-        code=code("steps.quest.merge"),
-    message:
-        "{rule} seed {wildcards.seed}: which models are evaluated"
-    shell:
-        "python -m steps.quest.merge --runs results/{wildcards.scale}/quest/train/toy"
-        " --rows {params.rows} --seed {wildcards.seed}"
-        " --out results/{wildcards.scale}/quest/merge/toy/seed{wildcards.seed} 2> {log}"
+for data in QUEST.data():
+
+    rule:
+        name:
+            f"quest_prepare_{data}"
+        input:
+            assets=[file for asset in QUEST.assets(data) for file in asset_files(asset)],
+        output:
+            QUEST.prepared(data),
+        log:
+            f"logs/{{scale}}/quest/prepare_{data}.log",
+        benchmark:
+            f"logs/{{scale}}/quest/prepare_{data}.tsv"
+        conda:
+            "../envs/python.yaml"
+        threads: 1
+        params:
+            task=data,
+            config=quest_part("prepare", data),
+            code=code(f"steps.quest.{data}_prepare"),
+            step=code("steps.quest.prepare"),
+        message:
+            "{rule}: a manifest, and tensors of what is not on a hub"
+        shell:
+            "python -m steps.quest.prepare --config {params.config:q} --scale {wildcards.scale}"
+            " --task {params.task} --assets {input.assets} --threads {threads}"
+            " --out results/{wildcards.scale}/quest/prepare 2> {log}"
 
 
-rule quest_evaluate_toy:
-    input:
-        selection="results/{scale}/quest/merge/toy/seed{seed}/selection.json",
-        data="results/{scale}/quest/prepare/toy.safetensors",
-        models=collect(
-            "results/{{scale}}/quest/train/toy/{file}",
-            file=quest_plan.toy_files(config),
-        ),
-    output:
-        runs="results/{scale}/quest/evaluate/seeds/toy_seed{seed}.csv",
-        maps="results/{scale}/quest/evaluate/seeds/toy_attention_seed{seed}.csv",
-    log:
-        "logs/{scale}/quest/evaluate_toy_seed{seed}.log",
-    benchmark:
-        "logs/{scale}/quest/evaluate_toy_seed{seed}.tsv"
-    conda:
-        "../envs/python.yaml"
-    threads: 1
-    params:
-        config=step_config("quest", "evaluate", model=quest_config.ToyEvaluate),
-        code=code("steps.quest.evaluate"),
-    message:
-        "{rule} seed {wildcards.seed}: success, accuracy, logits, key norms"
-    shell:
-        "python -m steps.quest.evaluate --config {params.config:q} --scale {wildcards.scale}"
-        " --task toy --seed {wildcards.seed} --threads {threads}"
-        " --selection {input.selection} --data {input.data}"
-        " --out results/{wildcards.scale}/quest/evaluate/seeds 2> {log}"
+for task in QUEST.tasks():
+    for job, members in QUEST.jobs(task).items():
+
+        rule:
+            name:
+                f"quest_train_{job}"
+            input:
+                data=QUEST.prepared(quest_plan.TASKS[task].data),
+            output:
+                QUEST.trained(task, members),
+            log:
+                f"logs/{{scale}}/quest/train_{job}_seed{{seed}}.log",
+            benchmark:
+                f"logs/{{scale}}/quest/train_{job}_seed{{seed}}.tsv"
+            conda:
+                "../envs/python.yaml"
+            threads: 1
+            params:
+                task=task,
+                rows=members,
+                launcher=launcher if quest_plan.TASKS[task].launched else "python -m",
+                device=device if quest_plan.TASKS[task].launched else "cpu",
+                config=quest_part("train", task, row=members[0]),
+                code=code(f"steps.quest.{task}_train"),
+                step=code("steps.quest.train"),
+            message:
+                "{rule} seed {wildcards.seed}: {params.rows}"
+            shell:
+                "{params.launcher} steps.quest.train --config {params.config:q}"
+                " --scale {wildcards.scale} --device {params.device} --task {params.task}"
+                " --rows {params.rows} --seed {wildcards.seed} --threads {threads}"
+                " --data {input.data[0]}"
+                " --out results/{wildcards.scale}/quest/train/{params.task} 2> {log}"
+
+    rule:
+        name:
+            f"quest_merge_{task}"
+        input:
+            QUEST.trained(task),
+        output:
+            QUEST.selection(task),
+        log:
+            f"logs/{{scale}}/quest/merge_{task}_seed{{seed}}.log",
+        benchmark:
+            f"logs/{{scale}}/quest/merge_{task}_seed{{seed}}.tsv"
+        conda:
+            "../envs/python.yaml"
+        threads: 1
+        params:
+            task=task,
+            rows=QUEST.rows(task),
+            code=code("steps.quest.merge"),
+        message:
+            "{rule} seed {wildcards.seed}: which models are evaluated"
+        shell:
+            "python -m steps.quest.merge --rows {params.rows} --seed {wildcards.seed}"
+            " --runs results/{wildcards.scale}/quest/train/{params.task}"
+            " --out results/{wildcards.scale}/quest/merge/{params.task}/seed{wildcards.seed}"
+            " 2> {log}"
+
+    rule:
+        name:
+            f"quest_evaluate_{task}"
+        input:
+            selection=QUEST.selection(task),
+            data=QUEST.prepared(quest_plan.TASKS[task].data),
+            models=QUEST.trained(task),
+        output:
+            runs=QUEST.runs(task),
+            maps=QUEST.maps(task),
+        log:
+            f"logs/{{scale}}/quest/evaluate_{task}_seed{{seed}}.log",
+        benchmark:
+            f"logs/{{scale}}/quest/evaluate_{task}_seed{{seed}}.tsv"
+        conda:
+            "../envs/python.yaml"
+        threads: 1
+        params:
+            task=task,
+            device=device if quest_plan.TASKS[task].launched else "cpu",
+            config=quest_part("evaluate", task),
+            code=code(f"steps.quest.{task}_evaluate"),
+            step=code("steps.quest.evaluate"),
+        message:
+            "{rule} seed {wildcards.seed}: the measures of its tables"
+        shell:
+            "python -m steps.quest.evaluate --config {params.config:q} --scale {wildcards.scale}"
+            " --device {params.device} --task {params.task} --seed {wildcards.seed}"
+            " --threads {threads} --selection {input.selection} --data {input.data[0]}"
+            " --out results/{wildcards.scale}/quest/evaluate/seeds 2> {log}"
 
 
 # all tasks together
 # ------------------
 rule quest_report_tables:
     input:
-        runs=collect(
-            "results/{{scale}}/quest/evaluate/seeds/toy_seed{seed}.csv",
-            seed=quest_plan.seeds_of(config, "toy"),
-        ),
-        attention=f"results/{{scale}}/quest/evaluate/seeds/toy_attention_seed{seeds('quest')[0]}.csv",
-        histories=collect(
-            "results/{{scale}}/quest/train/toy/{row}/seed{seed}/history.csv",
-            row=quest_plan.rows_of(config, "toy"),
-            seed=quest_plan.seeds_of(config, "toy"),
-        ),
+        runs=QUEST.of_all(QUEST.runs),
+        maps=QUEST.of_all(QUEST.maps),
+        histories=QUEST.of_all(QUEST.histories),
         claims="steps/quest/claims.yaml",
         tables="steps/quest/tables.yaml",
     output:
@@ -147,7 +158,7 @@ rule quest_report_tables:
         figures=report(
             collect(
                 "results/{{scale}}/quest/evaluate/figures/{name}.svg",
-                name=quest_plan.FIGURES,
+                name=QUEST.figures(),
             ),
             caption="../report/figure.rst",
             category="quest",
@@ -161,12 +172,14 @@ rule quest_report_tables:
         "../envs/python.yaml"
     threads: 1
     params:
+        tasks=QUEST.tasks(),
         code=code("steps.quest.report"),
+        figures=[code(f"steps.quest.{task}_figures") for task in QUEST.tasks()],
     message:
         "{rule}: tables, claims, figures"
     shell:
-        "python -m steps.quest.report --scale {wildcards.scale} --runs {input.runs}"
-        " --attention {input.attention} --toy results/{wildcards.scale}/quest/train/toy"
+        "python -m steps.quest.report --scale {wildcards.scale} --tasks {params.tasks}"
+        " --runs {input.runs} --trained results/{wildcards.scale}/quest/train"
         " --claims {input.claims} --tables {input.tables}"
         " --out results/{wildcards.scale}/quest/evaluate 2> {log}"
 
@@ -175,25 +188,20 @@ rule quest_report_tables:
 # ---------------------------------------------
 rule quest_prepare:
     input:
-        collect(rules.quest_prepare_toy.output, scale=config["scale"]),
+        collect(
+            [file for data in QUEST.data() for file in QUEST.prepared(data)],
+            scale=config["scale"],
+        ),
 
 
 rule quest_train:
     input:
-        collect(
-            rules.quest_train_toy.output,
-            scale=config["scale"],
-            seed=quest_plan.seeds_of(config, "toy"),
-        ),
+        collect(QUEST.of_all(QUEST.trained), scale=config["scale"]),
 
 
 rule quest_merge:
     input:
-        collect(
-            rules.quest_merge_toy.output,
-            scale=config["scale"],
-            seed=quest_plan.seeds_of(config, "toy"),
-        ),
+        collect(QUEST.of_all(QUEST.selection), scale=config["scale"]),
 
 
 rule quest_evaluate:

@@ -1,14 +1,19 @@
-"""QUEST's figures: attention with and without the pattern, logits over training, rates.
+"""The toy's figures: attention with and without the pattern, logits over training, rates.
 
 Shapes: S seeds, L history lines, N points along x.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from steps.quest.figure_data import Runs, by_x, histories, rows_in
+from steps.quest.toy_config import parse_column
 from steps.shared.plots import PALETTE, label_lines, line_with_band, sweep
+from steps.shared.runtime import read_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,7 +22,50 @@ TITLES = {"robust": "no pattern", "biased": "spurious pattern"}
 FORMS = {"minimal": "one layer", "full": "network"}
 
 
-def toy_attention(maps: Sequence[Mapping[str, str]], labels: Mapping[str, str]) -> "Figure":
+def draw(
+    runs: Runs, labels: Mapping[str, str], *, trained: Path, measured: Path
+) -> dict[str, "Figure"]:
+    """Return the task's figures by name, from its runs, histories and attention maps."""
+    maps = read_csv(min(measured.glob("toy_seed*_maps.csv")))
+    network = [line for line in maps if line["dataset"] == "full"]
+    own = [run for run in runs if run["table"] == "toy_rate"]
+    updates, logits = _logits(trained, own, labels)
+    return {
+        "toy_attention": toy_attention(network, labels),
+        "toy_logits": toy_logits(updates, logits, labels),
+        "toy_rates": toy_rates(own, labels),
+    }
+
+
+def _logits(
+    trained: Path, runs: Runs, labels: Mapping[str, str]
+) -> tuple[np.ndarray, dict[float, dict[str, np.ndarray]]]:
+    """Return the updates (L) and the network's largest logit: rate -> row -> S x L."""
+    logits: dict[float, dict[str, np.ndarray]] = {}
+    network = [run for run in runs if run["dataset"] == "full"]
+    for row in rows_in(network, "toy_rate", labels):
+        by_seed = histories(trained, row)
+        for rate in sorted({float(run["x"]) for run in network}):
+            values_SL = [_network_logits(history, rate) for history in by_seed]
+            logits.setdefault(rate, {})[row] = np.array(values_SL)
+    return np.array([int(line["step"]) for line in _of_network(by_seed[0])]), logits
+
+
+def _network_logits(history: list[dict[str, str]], rate: float) -> list[float]:
+    """Return the largest logit by line: its geometric mean over the weight decays."""
+    lines = _of_network(history)
+    parsed = {name: parse_column(name) for name in lines[0] if name != "step"}
+    wanted = ("full", rate, "max_logit")
+    chosen = [name for name, (f, r, _, metric) in parsed.items() if (f, r, metric) == wanted]
+    return [geometric_mean(float(line[name]) for name in chosen) for line in lines]
+
+
+def _of_network(history: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return the lines that the network has values in: the other form may be longer."""
+    return [line for line in history if any(line[n] for n in line if n.startswith("full/"))]
+
+
+def toy_attention(maps: Runs, labels: Mapping[str, str]) -> "Figure":
     """Draw the most attention that the class token pays each token, in samples of both kinds.
 
     `maps`: lines of toy_attention.csv of one seed; the answer token is outlined.
@@ -78,7 +126,7 @@ def toy_logits(
     return figure
 
 
-def toy_rates(runs: Sequence[Mapping[str, str]], labels: Mapping[str, str]) -> "Figure":
+def toy_rates(runs: Runs, labels: Mapping[str, str]) -> "Figure":
     """Draw accuracy against learning rate, for both forms and kinds of samples."""
     import matplotlib.pyplot as plt
 
@@ -87,22 +135,9 @@ def toy_rates(runs: Sequence[Mapping[str, str]], labels: Mapping[str, str]) -> "
         *(len(forms), len(TITLES)), figsize=(10.5, 3.6 * len(forms)), squeeze=False
     )
     for axes_of_form, form in zip(axes, forms, strict=True):
+        own = [run for run in runs if run["dataset"] == form]
         for ax, (split, title) in zip(axes_of_form, TITLES.items(), strict=True):
-            names = ("toy_rate", form, split, "accuracy")
-            keys = ("table", "dataset", "split", "metric")
-            own = [run for run in runs if tuple(run[key] for key in keys) == names]
-            x = sorted({float(run["x"]) for run in own})
-            series = {label: _by_seed(own, row, x) for row, label in labels.items()}
-            series = {label: values_SN for label, values_SN in series.items() if values_SN}
+            x, series = by_x(own, "toy_rate", split, "accuracy", labels)
             sweep(ax, x, series, x_name="learning rate", y_name="accuracy, %", log_x=True)
             ax.set_title(f"{FORMS[form]}, {title}")
     return figure
-
-
-def _by_seed(runs: Sequence[Mapping[str, str]], row: str, x: Sequence[float]) -> list[list[float]]:
-    """Return a row's values, S x N."""
-    values: dict[str, dict[float, float]] = {}
-    for run in runs:
-        if run["row"] == row:
-            values.setdefault(run["seed"], {})[float(run["x"])] = float(run["value"])
-    return [[seed[point] for point in x] for seed in values.values()]

@@ -1,0 +1,65 @@
+"""What params.yaml may say about the task `images`: data, a vision transformer, how it is judged."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from steps.shared.config import StepConfig
+from steps.shared.fit_config import FitConfig
+
+Radius = Annotated[float, Field(gt=0, le=1, description="largest change of a pixel, of [0, 1]")]
+
+
+class ImageData(StepConfig):
+    """Where images come from: the packaged digits, or a data set of the hub by id or folder."""
+
+    kind: Literal["asset", "hub"]
+    name: str = Field(description="asset name, or hub id, or a local folder")
+    image_size: int = Field(ge=4, description="pixels along a side, as the model sees them")
+    num_validation: int = Field(ge=1, description="images kept from training, for every seed alike")
+    num_test: int = Field(ge=1, description="test images; of a hub data set the largest number")
+
+
+class Shape(StepConfig):
+    """The size of a vision transformer."""
+
+    patch: int = Field(ge=1, description="pixels along the side of a patch")
+    width: int = Field(ge=4)
+    layers: int = Field(ge=1)
+    heads: int = Field(ge=1)
+    mlp_ratio: int = Field(ge=1, description="hidden width of the feed-forward layer over width")
+
+    @model_validator(mode="after")
+    def _heads(self) -> "Shape":
+        if self.width % self.heads:
+            raise ValueError(f"width = {self.width} must be a multiple of heads = {self.heads}")
+        return self
+
+
+class Images(FitConfig):
+    """How each row is trained; cosine decay after a linear warm-up."""
+
+    num_seeds: int = Field(ge=1, description="of the paper's seeds, the first ones")
+    shape: Shape
+    drop_path: float = Field(ge=0, lt=1, description="share of residual branches left out, last")
+    label_smoothing: float = Field(ge=0, lt=1, description="share of the target given to all")
+    max_shift: int = Field(ge=0, description="pixels that a training digit is moved, at most")
+    steps: int = Field(ge=2, description="updates")
+    warmup_share: float = Field(ge=0, lt=1, description="of the updates")
+
+
+class ImageMeasures(StepConfig):
+    """How images are judged."""
+
+    batch_size: int = Field(ge=1, description="images per forward pass")
+    corrupted: str = Field(
+        description="'digits' (steps/quest/corruptions.py), or a folder or hub id of corrupted"
+        " images, with {corruption} and {severity}"
+    )
+    corruptions: list[str] = Field(min_length=1)
+    severities: list[Annotated[int, Field(ge=1, le=5)]] = Field(min_length=1)
+    num_attacked: int = Field(ge=1, description="test images that are attacked, the first ones")
+    radii: list[Radius] = Field(min_length=1)
+    pgd_steps: int = Field(ge=1)
+    pgd_step: float = Field(gt=0, le=1, description="of the radius")
+    pattern_size: int = Field(ge=1, description="pixels of the square pasted into a corner")

@@ -1,0 +1,66 @@
+"""What the jobs of every task share: their parameters, their state folder, their W&B run."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from steps.shared.config import StepConfig, read_config
+from steps.shared.runtime import InputError, job_key, training_state
+
+RUN = ["table", "dataset", "split", "row", "metric", "seed", "x", "value"]
+
+
+def task_function(task: str, phase: str) -> Callable[..., None]:
+    """Return what a task does in a phase: `run` of steps/quest/<task>_<phase>.py."""
+    name = f"steps.quest.{task}_{phase}"
+    if not task.isidentifier() or find_spec(name) is None:
+        raise InputError(f"--task {task}: no such task, since there is no module {name}")
+    return import_module(name).run
+
+
+def read_task(args: argparse.Namespace, phase: str) -> Any:
+    """Return what a task (`args.task`) reads of a phase ('Prepare', 'Train', 'Evaluate').
+
+    The rules pass just that as JSON; params.yaml holds the whole phase. The models are imported by
+    name, so that another task's parameters are no part of this one's code.
+    """
+    config = import_module("steps.quest.config")
+    whole: type[StepConfig] = getattr(config, phase)
+    if args.task not in whole.model_fields:
+        raise InputError(f"--task {args.task}: reads nothing in this phase")
+    alone = args.config.lstrip().startswith("{")
+    return getattr(read_config(args, config.part(whole, args.task) if alone else whole), args.task)
+
+
+@contextmanager
+def training_job(args: argparse.Namespace, config: StepConfig) -> Iterator[Path]:
+    """Hold the state folder of the job that trains `args.rows` of a task for one seed."""
+    key = job_key(
+        *(f"steps.quest.{args.task}_train", args),
+        paper="quest",
+        row="-".join([args.task, *args.rows]),
+        config=config,
+        inputs=[args.data],
+    )
+    with training_state(args.state, key) as state:
+        yield state
+
+
+def identity(args: argparse.Namespace, config: StepConfig, row: str) -> dict[str, Any]:
+    """Return what names the W&B run of one row and seed."""
+    return {
+        **{"scale": args.scale, "paper": "quest", "phase": "train", "row": f"{args.task}-{row}"},
+        **{"seed": args.seed, "config": config.model_dump()},
+    }
+
+
+def mirror(args: argparse.Namespace, config: StepConfig, row: str, summary: dict[str, Any]) -> None:
+    """Send a trained row's history to W&B."""
+    from steps.shared.tracking import log_run
+
+    history = args.out / row / f"seed{args.seed}" / "history.csv"
+    log_run(**identity(args, config, row), history=history, summary=summary)

@@ -1,0 +1,42 @@
+"""What params.yaml may say about the task `sweep`: one small model at many learning rates."""
+
+from pydantic import Field, model_validator
+
+from steps.quest.images_config import Shape
+from steps.quest.toy_config import Rate
+from steps.shared.config import StepConfig
+
+
+class Sweep(StepConfig):
+    """The models of one row and seed, trained as one stack by AdamW at a constant rate."""
+
+    num_seeds: int = Field(ge=1, description="of the paper's seeds, the first ones")
+    shape: Shape
+    learning_rates: list[Rate] = Field(min_length=2, description="ascending")
+    weight_decay: float = Field(ge=0, lt=1, description="decoupled; matrices only")
+    beta1: float = Field(ge=0, lt=1)
+    beta2: float = Field(ge=0, lt=1)
+    steps: int = Field(ge=2, description="updates")
+    warmup_share: float = Field(ge=0, lt=1, description="of the updates")
+    batch_size: int = Field(ge=1, description="images per update")
+    max_shift: int = Field(ge=0, description="pixels that a training digit is moved, at most")
+    log_every: int = Field(ge=1, description="updates per line of history.csv")
+    checkpoint_every: int = Field(ge=1, description="updates; what an interruption can lose")
+
+    @model_validator(mode="after")
+    def _ascending(self) -> "Sweep":
+        if sorted(set(self.learning_rates)) != self.learning_rates:
+            raise ValueError("learning_rates must be ascending, each once")
+        return self
+
+
+class SweepMeasures(StepConfig):
+    """How a sweep is judged."""
+
+    final_lines: int = Field(ge=1, description="last lines of the history whose mean is final")
+    stable_factor: float = Field(ge=1, description="final training loss over the row's lowest")
+
+
+def column(rate: float, metric: str) -> str:
+    """Return the name of a column of history.csv."""
+    return f"lr{rate:g}/{metric}"
