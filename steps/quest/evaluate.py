@@ -4,7 +4,7 @@ from pathlib import Path
 
 from steps.quest.jobs import read_task, task_function
 from steps.shared.config import step_parser
-from steps.shared.runtime import deterministic, run_step
+from steps.shared.runtime import run_step
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -18,7 +18,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--device", choices=["cpu", "auto"], default="cpu")
     args = parser.parse_args(argv)
     config = read_task(args, "Evaluate")
-    deterministic(args.threads)
     task_function(args.task, "evaluate")(args, config)
 
 

@@ -81,7 +81,7 @@ class Decoded(Dataset):
 
 
 class Share:
-    """This process's part of a batch, which `Fit` slices as if it had the whole."""
+    """The part of a batch that a process holds, which `Fit` slices as if it had the whole."""
 
     def __init__(self, part: Tensor, begin: int, whole: int) -> None:
         self.part, self.begin, self.whole = part, begin, whole

@@ -1,4 +1,4 @@
-"""What params.yaml may say about the task `images`: data, a vision transformer, how it is judged."""
+"""What params.yaml may say about the task `images`: data, transformer, how it is judged."""
 
 from typing import Annotated, Literal
 

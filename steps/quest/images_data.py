@@ -77,9 +77,7 @@ class PackagedDigits:
     ) -> Chunks:
         """See `ImageSet`."""
         if source != "digits":
-            raise InputError(
-                f"corrupted = {source!r}: of the packaged digits only 'digits' is known"
-            )
+            raise InputError(f"corrupted = {source!r}: the digits have only 'digits'")
         images, labels = digits.to_tensors(self.split(seed)["test"])
         return _chunks(corrupt(images, name, severity=severity, seed=seed), labels, batch_size)
 

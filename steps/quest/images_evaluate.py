@@ -18,7 +18,7 @@ from steps.quest.images_config import ImageMeasures
 from steps.quest.images_data import Chunks, ImageSet, first_images, open_images
 from steps.quest.images_train import validate
 from steps.quest.jobs import RUN
-from steps.shared.runtime import progress, read_json, torch_generator, write_csv
+from steps.shared.runtime import deterministic, progress, read_json, torch_generator, write_csv
 
 MAP = ["split", "row", "place", "value"]
 SHOWN = 28  # pixels along the side of the image in the figure
@@ -35,6 +35,7 @@ class TestImages(NamedTuple):
 
 def run(args: argparse.Namespace, config: ImageMeasures) -> None:
     """Write the runs of one seed, and how the class token attends with and without a pattern."""
+    deterministic(args.threads)
     device = "cuda" if args.device == "auto" and torch.cuda.is_available() else "cpu"
     images = open_images(args.data, workers=args.threads - 1)
     tests = test_images(images, config, args.seed)

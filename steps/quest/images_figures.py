@@ -93,22 +93,19 @@ def attention(maps: Runs, rows: list[str], labels: Mapping[str, str]) -> "Figure
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(len(SPLITS), 1 + len(rows), figsize=(1.45 * (1 + len(rows)), 3.4))
-    values = {
-        (row, split): _square(maps, row, split) for row in ["image", *rows] for split in SPLITS
-    }
+    columns = ["image", *rows]
+    values = {(row, split): _square(maps, row, split) for row in columns for split in SPLITS}
     most = max(values[row, split].max() for row in rows for split in SPLITS)
     for split, axes_of_split in zip(SPLITS, axes, strict=True):
-        for ax, row in zip(axes_of_split, ["image", *rows], strict=True):
-            shown = row != "image"
-            options = {"cmap": "Blues", "vmax": most} if shown else {"cmap": "gray", "vmax": 1}
+        for ax, row in zip(axes_of_split, columns, strict=True):
+            is_image = row == "image"
+            options = {"cmap": "gray", "vmax": 1} if is_image else {"cmap": "Blues", "vmax": most}
             drawn = ax.imshow(values[row, split], vmin=0, **options)
             _bare(ax)
             if split == "plain":
-                title = (
-                    "image"
-                    if not shown
-                    else labels[row].replace(" (", "\n(").replace("-QUEST", "-\nQUEST")
-                )
+                title = "image" if is_image else labels[row]
+                # two lines, so that neighbours stay apart
+                title = title.replace(" (", "\n(").replace("-Q", "-\nQ")
                 ax.set_title(title, fontsize=8.5, loc="center")
         axes_of_split[0].set_ylabel(SPLITS[split])
     figure.colorbar(drawn, ax=axes, label="attention", fraction=0.03)

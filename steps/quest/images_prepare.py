@@ -28,10 +28,9 @@ def _digits(args: argparse.Namespace, config: ImageData) -> dict[str, Any]:
     sizes = {"num_validation": config.num_validation, "num_test": config.num_test}
     parts = digits.split_digits(table, **sizes, seed=0)  # refuses what does not fit
     path = args.out / "images.safetensors"
+    tensors = {name: torch.from_numpy(part).contiguous() for name, part in table._asdict().items()}
     with atomic_path(path) as temporary:
-        save_file(
-            {name: torch.from_numpy(part) for name, part in table._asdict().items()}, temporary
-        )
+        save_file(tensors, temporary)
     return {
         **{"channels": 1, "classes": digits.CLASSES, "sha256": sha256_file(path)},
         "images": {split: len(part.labels) for split, part in parts.items()},

@@ -77,7 +77,9 @@ def variability(v: Tensor, v_before: Tensor, *, causal: bool) -> Tensor:
 def factors(
     row: str, q: Tensor, k: Tensor, scales: Scales, m: Tensor | None = None
 ) -> tuple[Tensor, Tensor, float]:
-    """Return (q', k', c) whose product c q' k'^T is a row's logits; keys of `UNIT_KEYS` not yet unit.
+    """Return (q', k', c) whose product c q' k'^T is a row's logits, k' to be made unit keys first.
+
+    That is, in the rows of `UNIT_KEYS`; in the others k' is used as it is.
 
     What such a row does to its unit keys is done to the queries, which gives the same products.
     """

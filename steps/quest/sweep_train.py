@@ -91,7 +91,7 @@ def losses(stack: Stack, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor
 
 
 def measure(stack: Stack, *, probes: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
-    """Return the losses on training and validation images, and the largest |logit| on the latter."""
+    """Return both losses, and the largest |logit| on validation images."""
     train_M, _ = losses(stack, *probes["train"])
     validation_M, logit_M = losses(stack, *probes["validation"])
     return {"train_loss": train_M, "validation_loss": validation_M, "max_logit": logit_M}

@@ -20,7 +20,7 @@ from steps.quest import rows, toy, toy_train
 from steps.quest.jobs import RUN
 from steps.quest.stacked import Stack
 from steps.quest.toy_config import SPLITS, TABLES, Problem, Toy, ToyMeasures, grid
-from steps.shared.runtime import InputError, progress, read_json, write_csv
+from steps.shared.runtime import InputError, deterministic, progress, read_json, write_csv
 
 MAP = ["dataset", "split", "row", "sample", "token", "is_answer", "attention"]
 Run = dict[str, Any]
@@ -28,6 +28,7 @@ Run = dict[str, Any]
 
 def run(args: argparse.Namespace, config: ToyMeasures) -> None:
     """Write the runs of one seed and the attention in a few samples."""
+    deterministic(args.threads)
     runs, maps = [], []
     selection = read_json(args.selection)
     for row, entry in progress(selection.items(), total=len(selection), label="quest toy"):
