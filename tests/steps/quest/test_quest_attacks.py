@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from steps.quest.attacks import fgsm, pgd
+from steps.quest.images_config import Shape
 from steps.quest.vit import build
 from steps.shared.runtime import InputError
 
@@ -41,8 +42,8 @@ def attack_pgd(model: nn.Module, images, labels, **change) -> torch.Tensor:
 
 
 def vit() -> nn.Module:
-    return build("quest", seed=0, image_size=8, patch=4, width=16, layers=2, heads=2,
-                 mlp_ratio=2, classes=2)  # fmt: skip
+    shape = Shape(patch=4, width=16, layers=2, heads=2, mlp_ratio=2)
+    return build("quest", shape, seed=0, image_size=8, channels=1, classes=2)
 
 
 def test_on_a_linear_model_both_find_the_worst_corner():

@@ -7,15 +7,9 @@ import torch
 import torch.nn.functional as F
 
 from kernels.quest import quest_attention
-from steps.quest.attention import (
-    ROWS,
-    UNIT_KEYS,
-    WITH_METRIC,
-    RowAttention,
-    coordinate_metric,
-    largest_logit,
-    mean_entropy,
-)
+from steps.quest.attention import RowAttention, largest_logit, mean_entropy
+from steps.quest.row_names import ROWS
+from steps.quest.rows import NORM_EPS, UNIT_KEYS, WITH_METRIC, variability
 from steps.shared.runtime import InputError
 
 B, T, H, D = 2, 7, 3, 4
@@ -63,8 +57,10 @@ def rescale(module: RowAttention, part: int, factors: torch.Tensor) -> None:
 def test_the_logits_are_those_behind_the_output(row, causal):
     module, (x, previous) = layer(row, causal=causal), inputs()
     output, values = module(x, previous_BHTD=previous)
-    weights = module.logits(x, previous_BHTD=previous).softmax(dim=-1)
-    torch.testing.assert_close(output, projected(module, weights @ values))
+    explicit, same, logits = module.explicit(x, previous_BHTD=previous)
+    torch.testing.assert_close(output, projected(module, logits.softmax(dim=-1) @ values))
+    torch.testing.assert_close(explicit, output)
+    assert torch.equal(same, values)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -86,9 +82,9 @@ def test_the_other_rows_follow_their_equations():
     for row in ROWS:
         module = layer(row)
         q, k, v = heads(module, x)
-        m = coordinate_metric(v, previous, causal=False)
+        m = variability(v, previous, causal=False)
         length = {"q": q.norm(dim=-1)[..., None], "k": k.norm(dim=-1)[:, :, None]}
-        norm_q, norm_k = (F.layer_norm(part, (D,)) for part in (q, k))
+        norm_q, norm_k = (F.layer_norm(part, (D,), eps=NORM_EPS) for part in (q, k))
         expected = {
             "standard": q @ k.mT / 2,
             "qnorm": length["k"] * cosines(q, k),
@@ -99,20 +95,22 @@ def test_the_other_rows_follow_their_equations():
             "elliptical": (q * m) @ k.mT / 2,
             "elliptical_quest": (q * m) @ k.mT / length["k"],
         }[row]
-        found = module.logits(x, previous_BHTD=previous)
+        found = module.explicit(x, previous_BHTD=previous)[2]
         torch.testing.assert_close(found, expected, msg=lambda text, row=row: f"{row}: {text}")
 
 
 def test_the_scales_act_per_head_and_per_feature():
     x, _ = inputs()
     module = layer("qknorm_hs")
-    module.head_scale.data = torch.tensor([1.0, 3.0, 9.0]).double()
+    module.scales.head_scale.data = torch.tensor([1.0, 3.0, 9.0]).double()
     q, k, _ = heads(module, x)
-    torch.testing.assert_close(module.logits(x), module.head_scale[:, None, None] * cosines(q, k))
+    torch.testing.assert_close(
+        module.explicit(x)[2], module.scales.head_scale[:, None, None] * cosines(q, k)
+    )
     module = layer("qknorm_ds")
-    module.query_scale.data[1:], module.key_scale.data[0] = 0.0, 5.0
+    module.scales.query_scale.data[1:], module.scales.key_scale.data[0] = 0.0, 5.0
     q, k, _ = (F.normalize(part, dim=-1) for part in heads(module, x))
-    torch.testing.assert_close(module.logits(x), 5 * D**0.25 * q[..., :1] @ k[..., :1].mT)
+    torch.testing.assert_close(module.explicit(x)[2], 5 * D**0.25 * q[..., :1] @ k[..., :1].mT)
 
 
 def test_the_length_of_a_key_matters_only_where_it_should():
@@ -126,7 +124,7 @@ def test_the_length_of_a_key_matters_only_where_it_should():
         if row in UNIT_KEYS:
             assert change < 1e-12, row
         elif row == "qknorm":
-            assert change < 1e-3  # LayerNorm adds 1e-5 to a variance
+            assert change < 1e-3  # LayerNorm adds 1e-6 to a variance
         else:
             assert change > 0.05, row
 
@@ -136,10 +134,10 @@ def test_the_length_of_a_query_sets_the_sharpness_of_quest_and_nothing_with_unit
     factors = torch.full((H,), 3.0).double()
     for row in ("quest", "qnorm", "qknorm_hs", "qknorm_ds"):
         module = layer(row)
-        before = module.logits(x)
+        before = module.explicit(x)[2]
         rescale(module, 0, factors)
         times = 3 if row == "quest" else 1
-        torch.testing.assert_close(module.logits(x), times * before)
+        torch.testing.assert_close(module.explicit(x)[2], times * before)
 
 
 def test_head_scales_equal_quest_where_all_queries_are_as_long():
@@ -161,7 +159,7 @@ def test_tokens_without_a_key_are_harmless(row):
     module.qkv.bias.data.zero_()
     x[:, 2] = 0.0
     x.requires_grad_()
-    logits = module.logits(x, previous_BHTD=previous)
+    logits = module.explicit(x, previous_BHTD=previous)[2]
     assert not logits[:, :, 2].any() and not logits[..., 2].any()
     output, _ = module(x, previous_BHTD=previous)
     (gradient,) = torch.autograd.grad(output.square().sum(), x)
@@ -195,12 +193,12 @@ def test_causal_rows_do_not_see_the_future(row):
 def test_the_metric_is_the_mean_change_over_its_largest():
     v = torch.zeros(1, 1, 2, 3)
     previous = torch.tensor([[[[1.0, 2.0, 0.0], [1.0, -6.0, 2.0]]]])
-    whole = coordinate_metric(v, previous, causal=False)
+    whole = variability(v, previous, causal=False)
     torch.testing.assert_close(whole, torch.tensor([[[[2 / 8, 1.0, 2 / 8]]]]))
-    causal = coordinate_metric(v, previous, causal=True)
+    causal = variability(v, previous, causal=True)
     expected = torch.tensor([[[[0.5, 1.0, 0.0], [2 / 8, 1.0, 2 / 8]]]])
     torch.testing.assert_close(causal, expected)
-    assert torch.equal(coordinate_metric(v, v, causal=False), torch.ones(1, 1, 1, 3))
+    assert torch.equal(variability(v, v, causal=False), torch.ones(1, 1, 1, 3))
 
 
 def test_the_metric_is_the_identity_in_the_first_layer_and_carries_no_gradient():
@@ -252,7 +250,7 @@ def test_every_row_starts_as_sharp(row):
     module = RowAttention(width, num_heads=4, row=row, causal=False)
     torch.nn.init.normal_(module.qkv.weight, std=width**-0.5)
     torch.nn.init.zeros_(module.qkv.bias)
-    logits = module.logits(torch.randn(8, tokens, width))
+    logits = module.explicit(torch.randn(8, tokens, width))[2]
     assert logits.std().item() == pytest.approx(1.0, abs=0.05)
     # weights exp(z) / sum, z normal of variance 1: log T - 1/2 for many tokens, more for 50; logits
     # a quarter as large, from a scale of 1, would give log T - 1/32
@@ -261,7 +259,7 @@ def test_every_row_starts_as_sharp(row):
 
 def test_the_largest_logit_is_among_what_attention_sees():
     x, _ = inputs()
-    whole, causal = layer("standard").logits(x), layer("standard", causal=True).logits(x)
+    whole, causal = (layer("standard", causal=causal).explicit(x)[2] for causal in (False, True))
     assert largest_logit(whole) == whole.abs().max()
     assert largest_logit(causal) == whole.tril().abs().max()
 

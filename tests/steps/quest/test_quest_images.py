@@ -7,7 +7,7 @@ import pytest
 import torch
 from digit_files import write_digits
 
-from steps.quest.images import Digits, read_digits, split_digits, to_tensors, training_batches
+from steps.quest.digits import Digits, read_digits, split_digits, to_tensors, training_batches
 from steps.shared.asset_manifest import load_manifest
 from steps.shared.assets import cache_root
 from steps.shared.runtime import InputError

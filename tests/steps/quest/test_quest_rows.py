@@ -8,7 +8,8 @@ import torch.nn.functional as F
 
 from kernels.quest import quest_attention
 from steps.quest import rows
-from steps.quest.config import ROWS
+from steps.quest.row_names import ROWS
+from steps.shared.runtime import InputError
 
 B, H, T, D = 3, 2, 5, 8
 
@@ -84,10 +85,10 @@ def test_head_scales_are_the_quest_row_where_all_queries_have_that_length(qkv):
 def test_variability_is_the_mean_move_over_the_largest_coordinate():
     before = torch.zeros(1, 1, 2, 3)
     after = torch.tensor([[[[1.0, -2.0, 0.0], [3.0, 0.0, 0.0]]]], requires_grad=True)
-    m = rows.variability(after, before)
+    m = rows.variability(after, before, causal=False)
     torch.testing.assert_close(m, torch.tensor([[[[1.0, 0.5, 0.0]]]]))
     assert not m.requires_grad
-    assert (rows.variability(before, before) == 0).all()
+    assert (rows.variability(before, before, causal=False) == 1).all()
 
 
 def test_elliptical_rows_weigh_features(qkv):
@@ -102,6 +103,6 @@ def test_elliptical_rows_weigh_features(qkv):
     torch.testing.assert_close(logits("quest", q, k, m), logits("quest", q, k))
 
 
-def test_an_unknown_row_is_an_error(qkv):
-    with pytest.raises(ValueError, match="no row 'qest'"):
-        rows.logits("qest", *qkv[:2], {})
+def test_an_unknown_row_is_an_error():
+    with pytest.raises(InputError, match="row = 'qest': must be one of standard, "):
+        rows.initial_scales("qest", heads=H, dim=D)

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from steps.quest import toy, toy_models, toy_train
-from steps.quest.config import ROWS, Problem, Toy
-from steps.shared.runtime import InputError, stream, torch_generator
+from steps.quest.row_names import ROWS
+from steps.quest.toy_config import Problem, Toy
+from steps.shared.runtime import InputError, stream, torch_generator, write_json
 
 PROBLEM = Problem(
     num_tokens=12,
@@ -158,7 +159,7 @@ def test_the_key_norm_ratio_is_of_biased_samples_only():
 
 
 def test_a_broken_data_file_is_named(tmp_path):
-    path = tmp_path / "toy.safetensors"
-    path.write_bytes(b"no")
+    write_json(tmp_path / "toy.json", {"problem": PROBLEM.model_dump()})
+    (tmp_path / "toy.safetensors").write_bytes(b"no")
     with pytest.raises(InputError, match="toy.safetensors: not the toy's data"):
-        toy.load(path)
+        toy.load(tmp_path / "toy.json")

@@ -1,6 +1,5 @@
-"""The phases on a tiny grid: files, the same bytes each time, interruption, what is measured."""
+"""The phases of the toy on a tiny grid: files, the same bytes, interruption, measures."""
 
-import copy
 import json
 import math
 from pathlib import Path
@@ -10,10 +9,9 @@ import pytest
 import torch
 
 from steps.quest import evaluate, merge, prepare, toy, toy_evaluate, toy_train, train
-from steps.quest.config import Toy, ToyMeasures
-from steps.quest.plan import column, grid, parse_column, rows_of, seeds_of, toy_files
+from steps.quest.plan import Files
 from steps.quest.stacked import Stack
-from steps.shared.config import load, validate
+from steps.quest.toy_config import Toy, ToyMeasures, column, grid, parse_column
 from steps.shared.runtime import InputError, read_csv, read_json, sha256_file
 
 ROWS = ["standard", "qknorm_hs", "qknorm_ds", "quest"]
@@ -39,7 +37,7 @@ TOY = {
     },
 }
 MEASURES = {"success_accuracy": 0.5, "num_maps": 2}
-DATA = "prepare/toy.safetensors"
+DATA = "prepare/toy.json"
 
 
 @pytest.fixture
@@ -73,15 +71,17 @@ def test_preparing_twice_leaves_the_same_bytes(work):
     assert problem.model_dump() == PROBLEM
     assert np.linalg.norm(bias) == pytest.approx(3)
     assert tests["biased"].biased_B.all() and not tests["robust"].biased_B.any()
-    assert read_json("prepare/toy.json")["sha256"] == sha256_file(DATA)
+    assert read_json(DATA)["sha256"] == sha256_file("prepare/toy.safetensors")
 
 
 def test_a_job_leaves_the_files_that_the_workflow_declares_for_each_row(work):
     folder = run("out")
     rows = {"standard": {"tasks": ["toy"]}, "quest": {"tasks": ["toy"]}}
     block = {"rows": [*rows], "train": {"common": {"toy": TOY}, "rows": rows}}
-    declared = toy_files({"papers": {"quest": block}})
-    assert sorted(contents(folder)) == sorted(name.format(seed=0) for name in declared)
+    declared = Files({"scale": "mini", "papers": {"quest": block}}).trained("toy")
+    names = [name.format(scale="mini", seed=0) for name in declared]
+    names = [name.removeprefix("results/mini/quest/train/toy/") for name in names]
+    assert sorted(contents(folder)) == sorted(names)
     assert len(declared) == 6
     for row in ("standard", "quest"):
         lines = read_csv(folder / row / "seed0" / "history.csv")
@@ -210,7 +210,7 @@ def test_evaluate_measures_what_the_tables_declare(work):
     key = ("full", "quest", "robust", "accuracy")
     by_rate = [float(value["toy_rate", *key, str(rate)]["value"]) for rate in (0.01, 0.1)]
     assert float(value["toy_network", *key, ""]["value"]) == pytest.approx(sum(by_rate) / 2)
-    maps = read_csv("evaluate/toy_attention_seed0.csv")
+    maps = read_csv("evaluate/toy_seed0_maps.csv")
     assert len(maps) == 2 * 2 * 2 * 2 * 4  # rows, forms, kinds, samples, tokens
     assert sum(int(line["is_answer"]) for line in maps) == 16
 
@@ -259,55 +259,5 @@ def test_success_is_the_share_of_the_grid_that_answers_enough_robust_samples():
     assert values["all", "max_logit"] == pytest.approx((2 * 2 * 4 * 8) ** 0.25)
 
 
-# configuration
-# -------------
 def test_columns_of_the_history_are_read_as_they_are_named():
     assert parse_column(column("full", 0.003, 0.1, "loss")) == ("full", 0.003, 0.1, "loss")
-
-
-def test_tasks_choose_rows_and_seeds():
-    config = copy.deepcopy(load("mini"))
-    block = config["papers"]["quest"]
-    block["train"]["rows"]["qnorm"]["tasks"] = []
-    block["train"]["common"]["toy"]["num_seeds"] = 3
-    assert rows_of(config, "toy") == [row for row in block["rows"] if row != "qnorm"]
-    assert seeds_of(config, "toy") == block["seeds"][:3]
-
-
-@pytest.mark.parametrize("scale", ["mini", "smoke", "paper"])
-def test_the_scales_of_quest_are_valid(scale):
-    validate(load(scale))
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "told"),
-    [
-        ("train.common.toy.width", 15, "width = 15 must be a multiple of heads = 2"),
-        ("train.common.toy.log_every", 0, "greater than or equal to 1"),
-        ("train.common.toy.num_seeds", 9, "must be at most the 8 seeds"),
-        ("train.rows.qnorm.toy", {"beta1": 0.5}, "must be the same in every row"),
-        ("train.rows.qnorm.tasks", ["toys"], "toy"),
-        ("rows", ["standard", "softmax"], "has no entry 'softmax'"),
-        ("train.common.toy.rows", {"minimal": ["quest"]}, "must name standard in a form"),
-        ("train.common.toy.steps", {"minimal": 4}, "must name the updates of full"),
-        ("prepare.toy.biased_share", 1.5, "less than or equal to 1"),
-    ],
-)
-def test_what_does_not_fit_is_named_in_quests_block(path, value, told):
-    config = copy.deepcopy(load("mini"))
-    node = config["papers"]["quest"]
-    *above, last = path.split(".")
-    for part in above:
-        node = node[part]
-    node[last] = value
-    with pytest.raises(InputError) as error:
-        validate(config)
-    lines = str(error.value).splitlines()
-    assert any(told in line and line.startswith("params.yaml: papers.quest.") for line in lines)
-
-
-def test_a_step_run_by_hand_reads_its_task_from_params(work, monkeypatch):
-    monkeypatch.chdir(Path(__file__).resolve().parents[3])
-    args = ["--task", "toy", "--config", "params.yaml:papers.quest.prepare", "--scale", "smoke"]
-    prepare.main([*args, "--out", str(work / "by_hand")])
-    assert read_json(work / "by_hand/toy.json")["problem"]["num_test"] == 40
