@@ -1,12 +1,20 @@
-"""What the figures of several tasks read alike: runs of a cell, histories of rows and seeds."""
+"""What the figures of several tasks share: runs of a cell, histories, a colour for each row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from steps.quest.row_names import ROWS
+from steps.shared.plots import GREY, PALETTE
 from steps.shared.runtime import read_csv
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
+COLOURS = dict(zip(ROWS, (BLACK, GREEN, PINK, ORANGE, SKY, BLUE, GREY, RED), strict=True))
 Runs = Sequence[Mapping[str, str]]
 
 
@@ -40,3 +48,19 @@ def histories(folder: Path, row: str) -> list[list[dict[str, str]]]:
         (folder / row).glob("seed*/history.csv"), key=lambda path: int(path.parent.name[4:])
     )
     return [read_csv(path) for path in paths]
+
+
+def colour_rows(ax: "Axes", rows: Iterable[str]) -> None:
+    """Let the next lines of `ax` have the colours of these rows, which are those of all figures."""
+    ax.set_prop_cycle(color=[COLOURS[row] for row in rows])
+
+
+def plain_log(ax: "Axes") -> None:
+    """Make y logarithmic, with plain numbers at 1, 2 and 5 of every decade."""
+    from matplotlib.ticker import LogLocator
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_minor_locator(LogLocator(subs="auto"))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter("")

@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.quest.figure_data import Runs, by_x, histories, rows_in
-from steps.shared.plots import PALETTE, label_lines, line_with_band
+from steps.quest.figure_data import COLOURS, Runs, by_x, histories, plain_log, rows_in
+from steps.shared.intervals import t_interval
+from steps.shared.plots import label_lines, line_with_band
 from steps.shared.runtime import read_csv
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = (*PALETTE, "#8C8C8C")  # eight rows
 PANELS = [
     ("images_corruption", "corrupted", "severity of the corruptions"),
-    ("images_attack", "fgsm", "radius of the attack, FGSM"),
-    ("images_attack", "pgd", "radius of the attack, PGD"),
+    ("images_attack", "fgsm", "radius, FGSM"),
+    ("images_attack", "pgd", "radius, PGD"),
 ]
-SPLITS = {"plain": "plain", "pattern": "with a pattern"}
+BASE = "standard"
+SPREAD = 0.7  # of the distance between two x, over which the rows' dots are spread
+SPLITS = {"plain": "plain", "pattern": "pattern"}
 
 
 def draw(
@@ -41,29 +43,53 @@ def draw(
 
 
 def robustness(runs: Runs, labels: Mapping[str, str]) -> "Figure":
-    """Draw accuracy against the severity of corruptions and the radius of attacks; x = 0: clean."""
+    """Draw each row's accuracy less that of standard attention, by severity and by radius.
+
+    The difference is taken within seeds; below each x stands what standard attention reaches.
+    """
     import matplotlib.pyplot as plt
 
-    clean = {
-        labels[row]: [
-            float(run["value"])
-            for run in runs
-            if (run["table"], run["row"], run["split"], run["metric"])
-            == ("images", row, "clean", "accuracy")
-        ]
-        for row in rows_in(runs, "images", labels)
-    }
-    figure, axes = plt.subplots(1, len(PANELS), figsize=(4.6 * len(PANELS), 4.2))
-    for ax, (table, split, x_name) in zip(axes, PANELS, strict=True):
-        x, series = by_x(runs, table, split, "accuracy", labels)
-        for colour, (label, values_SN) in zip(COLOURS, series.items(), strict=False):
-            whole_SN = np.column_stack([clean[label], values_SN])
-            line_with_band(ax, [0, *x], whole_SN, label, colour=colour, marker="o")
-        ax.set_xticks([0, *x], ["clean", *(f"{value:g}" for value in x)])
-        ax.set_xlabel(x_name)
-        label_lines(ax)
-    axes[0].set_ylabel("accuracy, %")
+    rows = rows_in(runs, "images", labels)
+    others = [row for row in rows if row != BASE]
+    figure, axes = plt.subplots(
+        *(1, len(PANELS)), figsize=(12, 4.4), sharey=True, width_ratios=[4, 3, 3]
+    )
+    for ax, panel in zip(axes, PANELS, strict=True):
+        x, values = _accuracies(runs, panel, rows)
+        for index, row in enumerate(others):
+            shift = SPREAD * (index / max(1, len(others) - 1) - 0.5)
+            _differences(ax, values[row] - values[BASE], shift, row, labels[row])
+        means = values[BASE].mean(0)
+        names = ["clean", *(f"{point:g}" for point in x)]
+        texts = [f"{name}\n({mean:.1f})" for name, mean in zip(names, means, strict=True)]
+        ax.set_xticks(range(len(texts)), texts)
+        ax.axhline(0, color=COLOURS[BASE], linewidth=1)
+        ax.grid(False, axis="x")
+        ax.set_xlabel(f"{panel[2]} (accuracy of standard attention, %)")
+    axes[0].set_ylabel("accuracy less that of standard attention, points")
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(others))
     return figure
+
+
+def _accuracies(
+    runs: Runs, panel: tuple[str, str, str], rows: list[str]
+) -> tuple[list[float], dict[str, np.ndarray]]:
+    """Return the x of a panel, and by row the accuracy on clean images and at each x (S x N)."""
+    table, split, _ = panel
+    x, series = by_x(runs, table, split, "accuracy", dict(zip(rows, rows, strict=True)))
+    start = {}
+    for run in runs:
+        if (run["table"], run["split"], run["metric"]) == ("images", "clean", "accuracy"):
+            start.setdefault(run["row"], []).append(float(run["value"]))
+    return x, {row: np.column_stack([start[row], series[row]]) for row in rows}
+
+
+def _differences(ax: "Axes", values_SN: np.ndarray, shift: float, row: str, label: str) -> None:
+    mean, _, low, high = t_interval(values_SN)
+    places = np.arange(len(mean)) + shift
+    ax.vlines(places, low, high, color=COLOURS[row], linewidth=1.4)
+    ax.plot(places, mean, linestyle="", marker="o", color=COLOURS[row], label=label)
 
 
 def training(
@@ -73,13 +99,13 @@ def training(
     import matplotlib.pyplot as plt
 
     figure, (loss_ax, logit_ax) = plt.subplots(1, 2, figsize=(11, 4.2))
-    for colour, (row, lines) in zip(COLOURS, by_row.items(), strict=False):
+    for row, lines in by_row.items():
         updates = [int(line["step"]) for line in lines[0]]
         for ax, name in ((loss_ax, "validation_loss"), (logit_ax, "max_logit")):
             values_SL = [[float(line[name]) for line in history] for history in lines]
-            line_with_band(ax, updates, values_SL, labels[row], colour=colour)
-    logit_ax.set_yscale("log")
-    loss_ax.set_yscale("log")
+            line_with_band(ax, updates, values_SL, labels[row], colour=COLOURS[row])
+    plain_log(logit_ax)
+    plain_log(loss_ax)
     loss_ax.set_ylabel("validation loss, nats")
     logit_ax.set_ylabel("largest |logit| of the attention")
     for ax in (loss_ax, logit_ax):
@@ -92,7 +118,7 @@ def attention(maps: Runs, rows: list[str], labels: Mapping[str, str]) -> "Figure
     """Draw one image, plain and with a pattern, and each row's attention of the class token."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(len(SPLITS), 1 + len(rows), figsize=(1.45 * (1 + len(rows)), 3.4))
+    figure, axes = plt.subplots(len(SPLITS), 1 + len(rows), figsize=(1.45 * (1 + len(rows)), 3.1))
     columns = ["image", *rows]
     values = {(row, split): _square(maps, row, split) for row in columns for split in SPLITS}
     most = max(values[row, split].max() for row in rows for split in SPLITS)
@@ -101,7 +127,7 @@ def attention(maps: Runs, rows: list[str], labels: Mapping[str, str]) -> "Figure
             is_image = row == "image"
             options = {"cmap": "gray", "vmax": 1} if is_image else {"cmap": "Blues", "vmax": most}
             drawn = ax.imshow(values[row, split], vmin=0, **options)
-            _bare(ax)
+            _bare(ax, framed=is_image)
             if split == "plain":
                 title = "image" if is_image else labels[row]
                 # two lines, so that neighbours stay apart
@@ -119,7 +145,8 @@ def _square(maps: Runs, row: str, split: str) -> np.ndarray:
     return np.array(own).reshape(side, side)
 
 
-def _bare(ax: "Axes") -> None:
+def _bare(ax: "Axes", *, framed: bool) -> None:
     ax.grid(False)
     ax.set_xticks([])
     ax.set_yticks([])
+    ax.spines[:].set_visible(framed)

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steps.quest.figure_data import Runs, by_x
+import numpy as np
+
+from steps.quest.figure_data import Runs, by_x, colour_rows, rows_in
 from steps.shared.plots import sweep
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 PANELS = [
     ("train", "loss", "final training loss, nats"),
     ("validation", "loss", "final validation loss, nats"),
-    ("all", "max_logit", "largest |logit| of the attention"),
+    ("all", "max_logit", "largest |logit|, log10"),
 ]
 
 
@@ -26,7 +28,8 @@ def draw(
     figure, axes = plt.subplots(1, len(PANELS), figsize=(4.6 * len(PANELS), 4.0))
     for ax, (split, metric, y_name) in zip(axes, PANELS, strict=True):
         x, series = by_x(runs, "sweep_rate", split, metric, labels)
+        colour_rows(ax, rows_in(runs, "sweep_rate", labels))
         if metric == "max_logit":
-            ax.set_yscale("log")
+            series = {label: np.log10(values_SN) for label, values_SN in series.items()}
         sweep(ax, x, series, x_name="learning rate", y_name=y_name, log_x=True)
     return {"sweep_stability": figure}

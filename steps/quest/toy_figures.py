@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.quest.figure_data import Runs, by_x, histories, rows_in
+from steps.quest.figure_data import COLOURS, Runs, by_x, colour_rows, histories, rows_in
 from steps.quest.toy_config import parse_column
 from steps.shared.plots import PALETTE, label_lines, line_with_band, sweep
 from steps.shared.runtime import read_csv
@@ -118,7 +118,7 @@ def toy_logits(
     )
     for ax, (rate, by_row) in zip(axes[0], logits.items(), strict=True):
         for row, values_SL in by_row.items():
-            line_with_band(ax, updates, np.log10(values_SL), labels[row])
+            line_with_band(ax, updates, np.log10(values_SL), labels[row], colour=COLOURS[row])
         ax.set_title(f"network, learning rate {rate:g}")
         ax.set_xlabel("update")
         label_lines(ax)
@@ -137,6 +137,7 @@ def toy_rates(runs: Runs, labels: Mapping[str, str]) -> "Figure":
     for axes_of_form, form in zip(axes, forms, strict=True):
         own = [run for run in runs if run["dataset"] == form]
         for ax, (split, title) in zip(axes_of_form, TITLES.items(), strict=True):
+            colour_rows(ax, rows_in(own, "toy_rate", labels))
             x, series = by_x(own, "toy_rate", split, "accuracy", labels)
             sweep(ax, x, series, x_name="learning rate", y_name="accuracy, %", log_x=True)
             ax.set_title(f"{FORMS[form]}, {title}")
