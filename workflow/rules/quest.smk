@@ -7,12 +7,6 @@ from steps.quest import plan as quest_plan
 QUEST = quest_plan.Files(config)
 
 
-def quest_part(phase, task, row=None):
-    """Return a params function: the JSON of what one task reads of a phase."""
-    model = getattr(quest_config, phase.capitalize())
-    return step_config("quest", phase, row=row, model=quest_config.part(model, task))
-
-
 for data in QUEST.data():
 
     rule:
@@ -31,7 +25,9 @@ for data in QUEST.data():
         threads: 1
         params:
             task=data,
-            config=quest_part("prepare", data),
+            config=step_config(
+                "quest", "prepare", model=quest_config.part(quest_config.Prepare, data)
+            ),
             code=code(f"steps.quest.{data}_prepare"),
             step=code("steps.quest.prepare"),
         message:
@@ -64,7 +60,12 @@ for task in QUEST.tasks():
                 rows=members,
                 launcher=launcher if quest_plan.TASKS[task].launched else "python -m",
                 device=device if quest_plan.TASKS[task].launched else "cpu",
-                config=quest_part("train", task, row=members[0]),
+                config=step_config(
+                    "quest",
+                    "train",
+                    row=members[0],
+                    model=quest_config.part(quest_config.Train, task),
+                ),
                 code=code(f"steps.quest.{task}_train"),
                 step=code("steps.quest.train"),
             message:
@@ -122,7 +123,11 @@ for task in QUEST.tasks():
         params:
             task=task,
             device=device if quest_plan.TASKS[task].launched else "cpu",
-            config=quest_part("evaluate", task),
+            config=step_config(
+                "quest",
+                "evaluate",
+                model=quest_config.part(quest_config.Evaluate, task),
+            ),
             code=code(f"steps.quest.{task}_evaluate"),
             step=code("steps.quest.evaluate"),
         message:
@@ -174,7 +179,7 @@ rule quest_report_tables:
     params:
         tasks=QUEST.tasks(),
         code=code("steps.quest.report"),
-        figures=[code(f"steps.quest.{task}_figures") for task in QUEST.tasks()],
+        figures=[code_digest(f"steps.quest.{task}_figures") for task in QUEST.tasks()],
     message:
         "{rule}: tables, claims, figures"
     shell:
