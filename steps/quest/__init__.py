@@ -4,17 +4,21 @@ Govindarajan, Siden, Roll and Lindsten, ICLR 2026, arXiv 2604.00199. Attention w
 length 1, `softmax(q kbar^T) v`: no key draws every query to itself, a query still sets how sharp
 its own row is. The operator is `kernels.quest`; here are the paper's experiments.
 
-A table is made by a task (`toy`); each phase has one command, which takes the task.
+A table is made by a task: `toy`, `images`, `sweep`. Each phase has one command, which takes the
+task and finds its modules by name: <task>_config, <task>_prepare, <task>_train, <task>_evaluate,
+<task>_figures. A new task adds these, its entries in `config` and `plan`, its tables and claims.
 
-    config          what params.yaml may say
-    plan            names that the workflow and the steps share
-    rows            the attention rows as functions from queries and keys to logits
+    config, plan    the models of params.yaml and the files of the workflow, for all tasks
+    jobs            what the jobs of every task share
     prepare, train, merge, evaluate, report     the phases
-    figures         figures of all tasks
+    figure_data     what the figures of several tasks share
 
-    toy             the retrieval problem with its spurious pattern
-    toy_models      one attention layer, and a small transformer
-    toy_train       a grid of learning rates and decays of one row
-    toy_evaluate    a grid -> success, accuracy, logits, key norms
+    rows            the attention rows as functions from queries and keys to logits
+    attention, vit  a self-attention layer of any row, a vision transformer of them
     stacked         many small models trained as one
+
+    toy, toy_models             the retrieval problem with its spurious pattern, its two networks
+    images_data                 images in one form, whatever their source:
+    digits, hub_images          packaged digits, or a data set of the hub
+    corruptions, attacks        common corruptions, and FGSM and PGD
 """

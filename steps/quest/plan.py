@@ -67,13 +67,21 @@ class Files:
         endings = ["json"] if on_hub else ["json", "safetensors"]
         return [f"results/{{scale}}/quest/prepare/{data}.{ending}" for ending in endings]
 
+    def on_gpus(self, task: str) -> bool:
+        """Say whether a task trains on the GPUs of the paper scale."""
+        return TASKS[task].launched and self.scale == "paper"
+
+    def threads(self, task: str) -> int:
+        """Return the threads of training and evaluating: on GPUs, all but one decode images."""
+        return 16 if self.on_gpus(task) else 1
+
     def jobs(self, task: str) -> dict[str, list[str]]:
         """Return the rows of every training job of a seed, by the job's name.
 
         One job for all rows, because a start costs as much as a row; on GPUs one for each.
         """
         rows = self.rows(task)
-        if TASKS[task].launched and self.scale == "paper":
+        if self.on_gpus(task):
             return {f"{task}_{row}": [row] for row in rows}
         return {task: rows}
 

@@ -54,7 +54,7 @@ for task in QUEST.tasks():
                 f"logs/{{scale}}/quest/train_{job}_seed{{seed}}.tsv"
             conda:
                 "../envs/python.yaml"
-            threads: 1
+            threads: QUEST.threads(task)
             params:
                 task=task,
                 rows=members,
@@ -119,7 +119,7 @@ for task in QUEST.tasks():
             f"logs/{{scale}}/quest/evaluate_{task}_seed{{seed}}.tsv"
         conda:
             "../envs/python.yaml"
-        threads: 1
+        threads: QUEST.threads(task)
         params:
             task=task,
             device=device if quest_plan.TASKS[task].launched else "cpu",

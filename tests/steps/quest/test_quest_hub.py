@@ -1,6 +1,9 @@
 """The paper's scale in miniature: a folder of images as a data set, from prepare to evaluate."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import image_runs
@@ -10,10 +13,12 @@ import torch
 from image_runs import contents, measured, prepared, trained
 from PIL import Image
 
+from steps.quest import vit
 from steps.quest.hub_images import Share
 from steps.quest.images_data import open_images
 from steps.shared.runtime import InputError, read_csv, read_json
 
+ROOT = Path(__file__).resolve().parents[3]
 HUB = {"kind": "hub", "name": "photos", "image_size": 16, "num_validation": 4, "num_test": 100}
 SHAPE = {"shape": {**image_runs.SHAPE, "patch": 8}}
 DEIT = {**SHAPE, "drop_path": 0.1, "label_smoothing": 0.1, "micro_batch": 4}
@@ -94,6 +99,38 @@ def test_a_row_trains_merges_and_is_measured_on_a_folder_of_images(work):
     assert not any(split == "fog" for _, split, _ in found)  # the tables do not name it
     assert len(read_csv(folder / "images_seed0_maps.csv")) == 2 * (4 + 16 * 16)
     assert contents(trained("images", "again", "quest", **DEIT)) == contents(Path("out"))
+
+
+def launched(out: str, config: dict) -> Path:
+    """Train one row as two processes, as the paper scale's launcher does."""
+    launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_machines", "1"]
+    launch += ["--mixed_precision", "no", "--dynamo_backend", "no", "--num_processes", "2"]
+    launch += ["--main_process_port", "0", "--module", "steps.quest.train", "--task", "images"]
+    launch += ["--config", json.dumps({"images": {**image_runs.IMAGES, **config}})]
+    launch += ["--data", "prepare/images.json", "--rows", "quest", "--out", out]
+    setting = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "WANDB_MODE": "disabled"}
+    done = subprocess.run(
+        [sys.executable, *launch], env={**os.environ, **setting}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return Path(out) / "quest/seed0"
+
+
+def test_two_processes_train_on_a_folder_of_images(work):
+    folder = launched("out", DEIT)
+    assert sorted(path.name for path in folder.iterdir()) == ["history.csv", "model.safetensors"]
+    lines = read_csv(folder / "history.csv")
+    assert [line["step"] for line in lines] == ["2", "4"]
+    assert all(np.isfinite(float(line["train_loss"])) for line in lines)
+    assert list(Path("state").iterdir()) == []
+
+
+def test_two_processes_leave_the_digits_model_of_one(work):
+    prepared()
+    one = vit.load(trained("images", "one", "quest") / "quest/seed0/model.safetensors")
+    two = vit.load(launched("two", {}) / "model.safetensors")
+    for (name, value), other in zip(one.named_parameters(), two.parameters(), strict=True):
+        torch.testing.assert_close(other, value, rtol=1e-3, atol=1e-4, msg=name)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ def test_rows_share_a_job_but_not_on_gpus():
     assert mini.jobs("images") == {"images": mini.rows("images")}
     assert paper.jobs("toy") == {"toy": paper.rows("toy")}
     jobs = paper.jobs("images")
+    assert [files.threads("images") for files in (mini, paper)] == [1, 16]
     assert len(jobs) == 8 and jobs["images_qknorm_hs"] == ["qknorm_hs"]
 
 
