@@ -11,7 +11,7 @@ from steps.shared.fit import Fit
 from steps.shared.runtime import stream
 from steps.wsm.config import Continuation
 from steps.wsm.data import Batch, padded
-from steps.wsm.model import context_of, next_token_loss
+from steps.wsm.model import answer_loss, context_of
 
 
 def continue_training(
@@ -37,7 +37,7 @@ def continue_training(
             model,
             config,
             batch=batch,
-            loss=next_token_loss,
+            loss=answer_loss,
             rate=lambda update: 1 - (update - 1) / config.steps,
             state=Path(state),
             cpu=cpu,

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from steps.wsm.data import Batch, padded
-from steps.wsm.model import device_of, logits
+from steps.wsm.model import device_of, target_logits
 
 
 def bits_per_byte(nats_per_token: float, *, bytes_per_token: float) -> float:
@@ -43,9 +43,10 @@ def choose(model: nn.Module, items: list[dict[str, Any]], *, batch: int, context
         chosen = order[begin : begin + batch]
         batch_pairs = [pairs[index] for index in chosen]
         ids_BT, targets_BT = (part.to(device_of(model)) for part in padded(batch_pairs, context))
-        flat = logits(model, ids_BT).flatten(0, 1).float()
-        losses = F.cross_entropy(flat, targets_BT.flatten(), reduction="none", ignore_index=-100)
-        means = losses.view_as(targets_BT).sum(1) / (targets_BT >= 0).sum(1)
+        found = F.cross_entropy(*target_logits(model, ids_BT, targets_BT), reduction="none")
+        kept_BT = targets_BT >= 0
+        losses_BT = torch.zeros(kept_BT.shape, device=found.device).masked_scatter_(kept_BT, found)
+        means = losses_BT.sum(1) / kept_BT.sum(1)
         for index, mean in zip(chosen, means.tolist(), strict=True):
             scores[index] = -mean
     width = len(items[0]["options"])

@@ -54,11 +54,16 @@ class GPT(nn.Module):
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.norm = nn.RMSNorm(width)
 
-    def forward(self, ids_BT: Tensor) -> Tensor:
-        """Return next-token logits [B, T, V] of token ids [B, T], T <= context."""
+    def forward(self, ids_BT: Tensor, kept_N: Tensor | None = None) -> Tensor:
+        """Return next-token logits [B, T, V] of token ids [B, T], T <= context.
+
+        `kept_N`, positions in the flattened [B * T], asks for the logits [N, V] of these alone.
+        """
         x_BTD = self.tokens(ids_BT) + self.positions.weight[: ids_BT.shape[1]]
         for block in self.blocks:
             x_BTD = block(x_BTD)
+        if kept_N is not None:
+            x_BTD = x_BTD.flatten(0, 1).index_select(0, kept_N)
         return F.linear(self.norm(x_BTD), self.tokens.weight)
 
 
@@ -112,10 +117,27 @@ def logits(model: nn.Module, ids_BT: Tensor) -> Tensor:
     return out if isinstance(out, Tensor) else out.logits
 
 
+def target_logits(model: nn.Module, ids_BT: Tensor, targets_BT: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the logits [N, V] of the positions whose target is from 0 on, and these targets [N].
+
+    The output layer is half of a small model's work; where few targets count, this saves it.
+    """
+    targets = targets_BT.flatten()
+    kept_N = (targets >= 0).nonzero()[:, 0]
+    if isinstance(getattr(model, "module", model), GPT):  # `module`: wrapped for several processes
+        return model(ids_BT, kept_N).float(), targets[kept_N]
+    return logits(model, ids_BT).flatten(0, 1)[kept_N].float(), targets[kept_N]
+
+
 def next_token_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
-    """Return the mean next-token loss (nats) of ids [B, T + 1]; targets below 0 do not count."""
+    """Return the mean next-token loss (nats) of ids [B, T] and their targets [B, T]."""
     ids_BT, targets_BT = batch
     return cross_entropy(logits(model, ids_BT).flatten(0, 1).float(), targets_BT.flatten())
+
+
+def answer_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+    """Return the mean loss (nats) of the targets from 0 on, where they are few."""
+    return cross_entropy(*target_logits(model, *batch))
 
 
 @torch.no_grad()
@@ -125,11 +147,10 @@ def token_statistics(model: nn.Module, batches: list[tuple[Tensor, Tensor]]) -> 
     nats, hits, count = 0.0, 0, 0
     device = device_of(model)
     for ids_BT, targets_BT in batches:
-        targets = targets_BT.flatten().to(device)
-        flat = logits(model, ids_BT.to(device)).flatten(0, 1).float()
-        nats += float(F.cross_entropy(flat, targets, reduction="sum", ignore_index=-100))
-        hits += int((flat.argmax(-1) == targets).sum())
-        count += int((targets >= 0).sum())
+        found, targets = target_logits(model, ids_BT.to(device), targets_BT.to(device))
+        nats += float(F.cross_entropy(found, targets, reduction="sum"))
+        hits += int((found.argmax(-1) == targets).sum())
+        count += len(targets)
     return {"nats": nats / count, "accuracy": hits / count, "tokens": count}
 
 
