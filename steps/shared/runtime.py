@@ -60,7 +60,9 @@ def deterministic(threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
-    torch.set_deterministic_debug_mode("error")  # use_deterministic_algorithms imports inductor, 1 s
+    torch.set_deterministic_debug_mode(
+        "error"
+    )  # use_deterministic_algorithms imports inductor, 1 s
     torch.backends.cudnn.benchmark = False
     _keep_freed_memory()
 

@@ -6,7 +6,7 @@ checkpoints averaged, stands in for a run whose learning rate decays.
     config          what params.yaml may say
     prepare         corpora -> token files, multiple choice, questions
     model           the language model (a small GPT, or a Llama from transformers)
-    data            batches from token files, keyed by seed and update
+    data            batches of prompts with their answers
     train           the constant-rate trunk, and the branches that leave it
     curves          decay schedule <-> merge weights (Theorem 3.1)
     merge           checkpoints -> averaged models; also a command of its own

@@ -7,9 +7,9 @@ from typing import Any
 from torch import nn
 
 from steps.shared.runtime import read_json
+from steps.shared.token_files import open_tokens, sequential_batches
 from steps.wsm.config import Evaluate
 from steps.wsm.continuation import continue_training
-from steps.wsm.data import open_tokens, sequential_batches
 from steps.wsm.measure import answer_batches, bits_per_byte, choose
 from steps.wsm.model import load, token_statistics
 

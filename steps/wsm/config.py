@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from steps.shared.config import Block, StepConfig
 from steps.shared.fit_config import FitConfig
+from steps.shared.text_config import Source, TokenizerName
 
 
 def _known_curve(name: str) -> str:
@@ -20,32 +21,14 @@ Steps = Annotated[int, Field(ge=1, description="updates")]
 Curve = Annotated[str, AfterValidator(_known_curve)]
 
 
-class Source(StepConfig):
-    """Where a corpus comes from: a packaged asset, or a data set of the hub by id."""
-
-    kind: Literal["asset", "hub"]
-    name: str = Field(description="asset name, or hub id")
-    subset: str = Field(description="hub configuration name; empty for none")
-    train_tokens: int = Field(ge=1000, description="largest number of training tokens kept")
-    test_tokens: int = Field(ge=100, description="largest number of test tokens kept")
-
-
 class Prepare(StepConfig):
     """Corpora, tokenizer, and the sizes of the downstream tasks."""
 
     general: Source
     anneal: Source
-    tokenizer: str = Field(description="'bpe:N' (N tokens, 257 to 65536), or a hub id")
+    tokenizer: TokenizerName
     num_choice_items: int = Field(ge=1, description="gloss multiple-choice items")
     num_questions: int = Field(ge=2, description="category questions; a fifth is held out")
-
-    @field_validator("tokenizer")
-    @classmethod
-    def _bpe_size(cls, name: str) -> str:
-        size = name.removeprefix("bpe:")
-        if size != name and not (size.isdecimal() and 257 <= int(size) <= 65536):
-            raise ValueError("the N of 'bpe:N' must be a number of tokens from 257 to 65536")
-        return name
 
 
 class Trunk(FitConfig):

@@ -9,8 +9,9 @@ from torch import nn
 
 from steps.shared.fit import Fit
 from steps.shared.runtime import stream
+from steps.shared.token_files import Batch
 from steps.wsm.config import Continuation
-from steps.wsm.data import Batch, padded
+from steps.wsm.data import padded
 from steps.wsm.model import answer_loss, context_of
 
 

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from steps.wsm.data import Batch, padded
+from steps.shared.token_files import Batch
+from steps.wsm.data import padded
 from steps.wsm.model import device_of, target_logits
 
 

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from steps.shared.checkpoints import load_model, save_model
+from steps.shared.loss import cross_entropy
 from steps.shared.runtime import read_json, torch_generator, write_json
 from steps.wsm.config import Trunk
-from steps.wsm.loss import cross_entropy
 
 
 class Block(nn.Module):

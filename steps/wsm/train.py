@@ -54,9 +54,9 @@ def main(argv: list[str] | None = None) -> None:
 
 def _train(args, config: Trunk, row: str, state: Path) -> "Fit":
     from steps.shared.fit import Fit
+    from steps.shared.token_files import open_tokens, random_batches, sequential_batches
     from steps.shared.tracking import open_run
     from steps.wsm import model as models
-    from steps.wsm.data import open_tokens, random_batches, sequential_batches
 
     vocabulary = read_json(args.manifest)["vocabulary"]
     first, last = 1, config.stable_steps
@@ -67,6 +67,7 @@ def _train(args, config: Trunk, row: str, state: Path) -> "Fit":
         config,
         batch=random_batches(
             open_tokens(args.tokens, config.context),
+            paper="wsm",
             purpose="anneal-data" if args.trunk else "data",
             seed=args.seed,
             first=first,

@@ -1,4 +1,4 @@
-"""Token files, batches, and what is measured, against closed forms."""
+"""Batches of answers, and what is measured, against closed forms."""
 
 import math
 
@@ -10,15 +10,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from steps.shared.runtime import InputError
-from steps.wsm.data import (
-    open_tokens,
-    padded,
-    random_batches,
-    sequential_batches,
-    token_writer,
-)
+from steps.shared.token_files import sequential_batches
+from steps.wsm.data import padded
 from steps.wsm.measure import answer_batches, bits_per_byte, choose
-from steps.wsm.model import GPT, token_statistics
+from steps.wsm.model import GPT, answer_loss, next_token_loss, target_logits, token_statistics
 
 VOCABULARY = 96
 
@@ -40,85 +35,6 @@ def favouring(*pairs: tuple[int, int], size: int = 8) -> Bigram:
     for before, after in pairs:
         table[before, after] = 10.0
     return Bigram(table)
-
-
-# batches
-# -------
-def test_a_token_file_that_cannot_serve_is_refused(tmp_path):
-    np.save(tmp_path / "short.npy", np.zeros(9, np.uint8))
-    np.save(tmp_path / "flat.npy", np.zeros((20, 20), np.uint8))
-    (tmp_path / "other.npy").write_text("tokens")
-    for name, message in (("short", "over 9"), ("flat", "one dimension"), ("other", "not a token")):
-        with pytest.raises(InputError, match=f"{name}.npy: .*{message}"):
-            open_tokens(tmp_path / f"{name}.npy", 8)
-    np.save(tmp_path / "enough.npy", np.zeros(10, np.uint8))
-    assert len(open_tokens(tmp_path / "enough.npy", 8)) == 10
-
-
-@given(sizes=st.lists(st.integers(1, 400), max_size=30), limit=st.integers(1, 3000))
-def test_a_token_file_holds_whole_documents_up_to_its_limit(tmp_path_factory, sizes, limit):
-    path = tmp_path_factory.mktemp("tokens") / "t.npy"
-    whole = [np.full(size, index, np.uint16) for index, size in enumerate(sizes)]
-    with token_writer(path, dtype=np.dtype(np.uint16), limit=limit) as writer:
-        for ids in whole:
-            writer.add("é" * len(ids), ids)
-    totals = np.cumsum([0, *sizes])
-    kept = int((totals <= limit).sum()) - 1
-    expected = np.concatenate([np.empty(0, np.uint16), *whole[:kept]])
-    found = np.load(path)
-    assert found.dtype == np.uint16 and np.array_equal(found, expected)
-    assert (writer.documents, writer.tokens, writer.bytes) == (kept, totals[kept], 2 * totals[kept])
-    assert writer.full == (kept < len(sizes))
-
-
-def test_a_token_file_cut_off_while_written_is_not_there(tmp_path):
-    opened = token_writer(tmp_path / "t.npy", dtype=np.dtype(np.uint16), limit=9)
-    with pytest.raises(RuntimeError), opened as writer:
-        writer.add("a", np.zeros(1, np.uint16))
-        raise RuntimeError
-    assert list(tmp_path.iterdir()) == []
-
-
-@given(
-    length=st.integers(10, 200),
-    batch=st.integers(1, 5),
-    context=st.integers(1, 8),
-    seed=st.integers(0, 9),
-)
-def test_random_batches_are_windows_of_the_corpus_shifted_by_one(length, batch, context, seed):
-    read = random_batches(
-        np.arange(length), purpose="data", seed=seed, first=3, last=5, batch=batch, context=context
-    )
-    for update in (3, 5):
-        ids, targets = read(update)
-        assert ids.shape == targets.shape == (batch, context)
-        assert torch.equal(ids + 1, targets)
-        assert torch.equal(ids[:, 1:], targets[:, :-1])
-        assert targets.max() < length
-
-
-def test_a_batch_is_decided_by_seed_and_update():
-    def read(first, last, seed=0, purpose="data"):
-        tokens = np.arange(10000)
-        return random_batches(
-            tokens, purpose=purpose, seed=seed, first=first, last=last, batch=4, context=8
-        )
-
-    whole, shorter = read(1, 10), read(1, 5)
-    assert torch.equal(whole(4)[0], shorter(4)[0])
-    assert torch.equal(whole(4)[0], whole(4)[0])
-    others = [whole(5), read(1, 10, seed=1)(4), read(1, 10, purpose="anneal-data")(4)]
-    assert all(not torch.equal(whole(4)[0], other[0]) for other in others)
-
-
-@given(length=st.integers(10, 120), batch=st.integers(1, 7), context=st.integers(1, 9))
-def test_sequential_batches_predict_every_token_once(length, batch, context):
-    batches = sequential_batches(np.arange(length, dtype=np.uint32), batch=batch, context=context)
-    targets = torch.cat([targets.flatten() for _, targets in batches])
-    # the tokens after the last whole window are left out
-    assert targets.tolist() == list(range(1, (length - 1) // context * context + 1))
-    assert all(torch.equal(ids + 1, target) for ids, target in batches)
-    assert all(len(ids) <= batch for ids, _ in batches)
 
 
 # answers
@@ -227,3 +143,17 @@ def test_accuracy_is_the_share_of_targets_ranked_first():
     assert found["accuracy"] == pytest.approx(2 / 3)
     rest = math.log(math.exp(10) + 7)
     assert found["nats"] == pytest.approx(((rest - 10) * 2 + rest) / 3, rel=1e-5)
+
+
+def test_logits_of_the_targets_alone_are_those_of_the_whole():
+    torch.manual_seed(0)
+    model = GPT(vocabulary=9, context=8, width=8, layers=2, heads=2)
+    ids, targets = padded([([1, 2, 3, 4, 5], 2), ([5, 6, 7], 1), ([8, 1, 2, 3], 3)], context=8)
+    found, kept = target_logits(model, ids, targets)
+    assert kept.tolist() == [3, 4, 5, 6, 7, 3]
+    torch.testing.assert_close(found, model(ids)[targets >= 0])
+    whole, alone = (
+        torch.autograd.grad(loss(model, (ids, targets)), list(model.parameters()))
+        for loss in (next_token_loss, answer_loss)
+    )
+    torch.testing.assert_close(alone, whole)

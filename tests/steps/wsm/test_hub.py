@@ -10,12 +10,13 @@ import torch
 
 from steps.shared.checkpoints import merge_checkpoints
 from steps.shared.runtime import InputError, read_json
+from steps.shared.text_config import Source
+from steps.shared.texts import documents
+from steps.shared.tokenizer import encode, make_tokenizer
 from steps.wsm import model as models
 from steps.wsm import prepare, train
-from steps.wsm.config import Source, Trunk
+from steps.wsm.config import Trunk
 from steps.wsm.measure import choose
-from steps.wsm.texts import documents
-from steps.wsm.tokenizer import encode, make_tokenizer
 
 WORDS = ["the", "cat", "dog", "sees", "hears", "a", "bird", "and", ":", ".", "?", "Q", "A"]
 TRUNK = {
@@ -74,8 +75,12 @@ def trained(out: str, config: dict, *flags: str) -> Path:
     return Path(out)
 
 
+def texts_of(name: str) -> list[tuple[str, str]]:
+    return list(documents("wsm", Source(**{**SOURCE, "name": name}), None))
+
+
 def test_a_hub_data_set_is_read_from_its_folder(work):
-    found = list(documents(Source(**SOURCE), None))
+    found = texts_of("corpus")
     lines = Path("corpus/train.jsonl").read_text().splitlines()
     assert [text for _, text in found] == [json.loads(line)["text"] for line in lines]
     # 500 documents, 4 % for the test: 20 expected, standard deviation 4
@@ -93,8 +98,14 @@ def test_what_is_missing_or_wrong_is_said_in_one_line(work):
     Path("columns").mkdir()
     Path("columns/train.jsonl").write_text('{"content": "x"}\n')
     cases = [
-        (lambda: list(documents(Source(**{**SOURCE, "name": "columns"}), None)), "column 'text'"),
-        (lambda: list(documents(Source(**{**SOURCE, "name": "no/where"}), None)), "cannot be read"),
+        (
+            lambda: list(documents("wsm", Source(**{**SOURCE, "name": "columns"}), None)),
+            "column 'text'",
+        ),
+        (
+            lambda: list(documents("wsm", Source(**{**SOURCE, "name": "no/where"}), None)),
+            "cannot be read",
+        ),
         (lambda: make_tokenizer("no/where", []), "tokenizer no/where: cannot be loaded"),
     ]
     for read, message in cases:

@@ -6,18 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from pydantic import ValidationError
 from tokenizers import Tokenizer
 
 from steps.shared.config import load
 from steps.shared.corpora import split_of
 from steps.shared.runtime import InputError, read_json, sha256_file
+from steps.shared.text_config import Source
+from steps.shared.texts import FRACTIONS, documents
 from steps.wsm import prepare
-from steps.wsm.config import Prepare, Source
-from steps.wsm.texts import FRACTIONS, documents
-from steps.wsm.tokenizer import encode, make_tokenizer
 
 CONFIG = load("mini")["papers"]["wsm"]["prepare"]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -108,12 +104,12 @@ def test_what_the_tasks_test_is_defined_in_no_training_text(work):
 
 def test_documents_follow_the_split_of_their_headword(work):
     source = Source(**CONFIG["anneal"])
-    found = list(documents(source, Path("lexicon.jsonl")))
+    found = list(documents("wsm", source, Path("lexicon.jsonl")))
     expected = [(split_of(word(n), FRACTIONS), entry(n)["text"]) for n in range(1500)]
     assert sorted(found) == sorted(expected)
     assert found != expected  # shuffled
     with pytest.raises(InputError, match="wordnet: an asset needs its file"):
-        list(documents(source, None))
+        list(documents("wsm", source, None))
 
 
 # files
@@ -146,26 +142,3 @@ def test_a_corpus_too_small_for_its_splits_is_refused(work):
     Path("general.jsonl").write_text(json.dumps({"headword": "a", "text": "a: b"}) + "\n")
     with pytest.raises(InputError, match="corpus gcide: no document of its"):
         run("out")
-
-
-# the tokenizer
-# -------------
-@settings(max_examples=30, deadline=None)
-@given(text=st.text(max_size=60))
-def test_any_text_comes_back_from_its_tokens(text):
-    tokenizer = make_tokenizer("bpe:280", ["the cat sees the cat"] * 20)
-    (ids,) = encode(tokenizer, [text])
-    assert ids.dtype == np.uint16 and ids.max(initial=0) < tokenizer.get_vocab_size()
-    assert tokenizer.decode(ids.tolist()) == text
-
-
-def test_what_is_frequent_becomes_one_token():
-    tokenizer = make_tokenizer("bpe:280", ["the cat sees the cat"] * 20)
-    cat, rare = encode(tokenizer, [" cat", "tac"])
-    assert (len(cat), len(rare)) == (1, 3)
-
-
-@pytest.mark.parametrize("name", ["bpe:256", "bpe:70000", "bpe:", "bpe:1e3"])
-def test_a_size_that_cannot_be_is_refused(name):
-    with pytest.raises(ValidationError, match="from 257 to 65536"):
-        Prepare(**{**CONFIG, "tokenizer": name})

@@ -8,10 +8,10 @@ import pytest
 import torch
 from small_runs import BRANCH, TRUNK
 
-from steps.shared import fit
+from steps.shared import fit, token_files
 from steps.shared.runtime import InputError, read_csv
-from steps.wsm import data, train
 from steps.wsm import model as models
+from steps.wsm import train
 from steps.wsm.config import Train, Trunk
 from steps.wsm.curves import CURVES
 
@@ -53,7 +53,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 def test_rows_of_a_seed_start_alike_and_see_the_same_batches(work, monkeypatch):
     run("trunk")
     jobs = []
-    real_run, real_batches = fit.Fit.run, data.random_batches
+    real_run, real_batches = fit.Fit.run, token_files.random_batches
 
     def spied_run(self, *args, **kwargs):
         state = [value.clone() for _, value in fit.model_tensors(self.bare_model)]
@@ -72,7 +72,7 @@ def test_rows_of_a_seed_start_alike_and_see_the_same_batches(work, monkeypatch):
         return spied
 
     monkeypatch.setattr(fit.Fit, "run", spied_run)
-    monkeypatch.setattr(data, "random_batches", spied_batches)
+    monkeypatch.setattr(token_files, "random_batches", spied_batches)
     run("constant", trunk="trunk")
     run("linear", trunk="trunk", decay="linear", keep="last")
     run("other", trunk="trunk", seed=1)
@@ -133,7 +133,7 @@ def test_trunk_and_constant_branch_are_one_uninterrupted_run(work, monkeypatch):
 
         return read
 
-    monkeypatch.setattr(data, "random_batches", by_update)
+    monkeypatch.setattr(token_files, "random_batches", by_update)
     run("trunk")
     run("branch", trunk="trunk")
     run("long", stable_steps=10)

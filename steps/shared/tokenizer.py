@@ -1,4 +1,4 @@
-"""Tokenizers of WSM: byte-level BPE trained on the corpora themselves, or one of the hub by id."""
+"""Tokenizers: byte-level BPE trained on the corpora themselves, or one of the hub by id."""
 
 from collections.abc import Iterable
 from itertools import islice

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from steps.wsm.loss import cross_entropy
+from steps.shared.loss import cross_entropy
 
 
 @settings(max_examples=40, deadline=None)
