@@ -7,12 +7,13 @@ from typing import Any, Literal, get_args
 from pydantic import create_model
 
 from steps.quest.images_config import ImageData, ImageMeasures, Images
+from steps.quest.language_config import Language, LanguageMeasures, TextData
 from steps.quest.row_names import ROWS
 from steps.quest.sweep_config import Sweep, SweepMeasures
 from steps.quest.toy_config import Problem, Toy, ToyMeasures, forms_of
 from steps.shared.config import Block, StepConfig
 
-Task = Literal["toy", "images", "sweep"]
+Task = Literal["toy", "images", "sweep", "language"]
 
 
 class Prepare(StepConfig):
@@ -20,6 +21,7 @@ class Prepare(StepConfig):
 
     toy: Problem
     images: ImageData
+    language: TextData
 
 
 class Train(StepConfig):
@@ -29,6 +31,7 @@ class Train(StepConfig):
     toy: Toy
     images: Images
     sweep: Sweep
+    language: Language
 
 
 class Merge(StepConfig):
@@ -41,6 +44,7 @@ class Evaluate(StepConfig):
     toy: ToyMeasures
     images: ImageMeasures
     sweep: SweepMeasures
+    language: LanguageMeasures
 
 
 @cache

@@ -10,7 +10,7 @@ from steps.shared.runtime import run_step
 def main(argv: list[str] | None = None) -> None:
     """Write <task>_seed<seed>.csv (runs); of some tasks also <task>_seed<seed>_maps.csv."""
     parser = step_parser(__doc__)
-    parser.add_argument("--task", required=True, help="toy, images, sweep")
+    parser.add_argument("--task", required=True, help="toy, images, sweep, language")
     parser.add_argument("--selection", type=Path, required=True, help="selection.json of merge")
     parser.add_argument("--data", type=Path, required=True, help="the task's manifest of prepare")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")

@@ -1,4 +1,4 @@
-"""What the figures of several tasks share: runs of a cell, histories, a colour for each row."""
+"""What the figures of several tasks share: runs of a cell, histories, colours, one figure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steps.quest.row_names import ROWS
-from steps.shared.plots import GREY, PALETTE
+from steps.shared.plots import GREY, PALETTE, label_lines, line_with_band
 from steps.shared.runtime import read_csv
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
 COLOURS = dict(zip(ROWS, (BLACK, GREEN, PINK, ORANGE, SKY, BLUE, GREY, RED), strict=True))
@@ -64,3 +65,25 @@ def plain_log(ax: "Axes") -> None:
     ax.yaxis.set_minor_locator(LogLocator(subs="auto"))
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_formatter("")
+
+
+def training(
+    by_row: Mapping[str, list[list[dict[str, str]]]], labels: Mapping[str, str]
+) -> "Figure":
+    """Draw validation loss and the attention's largest logit over training."""
+    import matplotlib.pyplot as plt
+
+    figure, (loss_ax, logit_ax) = plt.subplots(1, 2, figsize=(11, 4.2))
+    for row, lines in by_row.items():
+        updates = [int(line["step"]) for line in lines[0]]
+        for ax, name in ((loss_ax, "validation_loss"), (logit_ax, "max_logit")):
+            values_SL = [[float(line[name]) for line in history] for history in lines]
+            line_with_band(ax, updates, values_SL, labels[row], colour=COLOURS[row])
+    plain_log(logit_ax)
+    plain_log(loss_ax)
+    loss_ax.set_ylabel("validation loss, nats")
+    logit_ax.set_ylabel("largest |logit| of the attention")
+    for ax in (loss_ax, logit_ax):
+        ax.set_xlabel("update")
+        label_lines(ax)
+    return figure

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from steps.quest.model_config import BlockShape, RowFit
 from steps.shared.config import StepConfig
-from steps.shared.fit_config import FitConfig
 
 Radius = Annotated[float, Field(gt=0, le=1, description="largest change of a pixel, of [0, 1]")]
 
@@ -20,32 +20,19 @@ class ImageData(StepConfig):
     num_test: int = Field(ge=1, description="test images; of a hub data set the largest number")
 
 
-class Shape(StepConfig):
+class Shape(BlockShape):
     """The size of a vision transformer."""
 
     patch: int = Field(ge=1, description="pixels along the side of a patch")
-    width: int = Field(ge=4)
-    layers: int = Field(ge=1)
-    heads: int = Field(ge=1)
-    mlp_ratio: int = Field(ge=1, description="hidden width of the feed-forward layer over width")
-
-    @model_validator(mode="after")
-    def _heads(self) -> "Shape":
-        if self.width % self.heads:
-            raise ValueError(f"width = {self.width} must be a multiple of heads = {self.heads}")
-        return self
 
 
-class Images(FitConfig):
-    """How each row is trained; cosine decay after a linear warm-up."""
+class Images(RowFit):
+    """How each row is trained."""
 
-    num_seeds: int = Field(ge=1, description="of the paper's seeds, the first ones")
     shape: Shape
     drop_path: float = Field(ge=0, lt=1, description="share of residual branches left out, last")
     label_smoothing: float = Field(ge=0, lt=1, description="share of the target given to all")
     max_shift: int = Field(ge=0, description="pixels that a training digit is moved, at most")
-    steps: int = Field(ge=2, description="updates")
-    warmup_share: float = Field(ge=0, lt=1, description="of the updates")
 
 
 class ImageMeasures(StepConfig):

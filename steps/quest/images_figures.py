@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.quest.figure_data import COLOURS, Runs, by_x, histories, plain_log, rows_in
+from steps.quest.figure_data import COLOURS, Runs, by_x, histories, rows_in, training
 from steps.shared.intervals import t_interval
-from steps.shared.plots import label_lines, line_with_band
 from steps.shared.runtime import read_csv
 
 if TYPE_CHECKING:
@@ -90,28 +89,6 @@ def _differences(ax: "Axes", values_SN: np.ndarray, shift: float, row: str, labe
     places = np.arange(len(mean)) + shift
     ax.vlines(places, low, high, color=COLOURS[row], linewidth=1.4)
     ax.plot(places, mean, linestyle="", marker="o", color=COLOURS[row], label=label)
-
-
-def training(
-    by_row: Mapping[str, list[list[dict[str, str]]]], labels: Mapping[str, str]
-) -> "Figure":
-    """Draw validation loss and the attention's largest logit over training."""
-    import matplotlib.pyplot as plt
-
-    figure, (loss_ax, logit_ax) = plt.subplots(1, 2, figsize=(11, 4.2))
-    for row, lines in by_row.items():
-        updates = [int(line["step"]) for line in lines[0]]
-        for ax, name in ((loss_ax, "validation_loss"), (logit_ax, "max_logit")):
-            values_SL = [[float(line[name]) for line in history] for history in lines]
-            line_with_band(ax, updates, values_SL, labels[row], colour=COLOURS[row])
-    plain_log(logit_ax)
-    plain_log(loss_ax)
-    loss_ax.set_ylabel("validation loss, nats")
-    logit_ax.set_ylabel("largest |logit| of the attention")
-    for ax in (loss_ax, logit_ax):
-        ax.set_xlabel("update")
-        label_lines(ax)
-    return figure
 
 
 def attention(maps: Runs, rows: list[str], labels: Mapping[str, str]) -> "Figure":

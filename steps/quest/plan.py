@@ -28,7 +28,10 @@ TASKS = {
         launched=True,
     ),
     "sweep": Task("images", ["sweep_stability"], maps=False, launched=False),
+    "language": Task("language", ["language_training"], maps=False, launched=True),
 }
+CORPORA = ("language",)  # data sets of text
+SPLITS = ("train", "validation", "test")
 
 
 class Files:
@@ -59,13 +62,23 @@ class Files:
     def assets(self, data: str) -> list[str]:
         """Return the assets that a data set is made of."""
         source = self.block["prepare"][data]
-        return [source["name"]] if source.get("kind") == "asset" else []
+        packaged = source.get("kind") == "asset" and data not in CORPORA
+        return [source["name"]] if packaged else []
+
+    def corpora(self, data: str) -> list[str]:
+        """Return the corpora, made from assets, that a data set is made of."""
+        source = self.block["prepare"][data]
+        packaged = source.get("kind") == "asset" and data in CORPORA
+        return [f"assets/corpora/{source['name']}.jsonl"] if packaged else []
 
     def prepared(self, data: str) -> list[str]:
-        """Return what prepare leaves: a manifest, and tensors unless the data stays on the hub."""
-        on_hub = self.block["prepare"][data].get("kind") == "hub"
-        endings = ["json"] if on_hub else ["json", "safetensors"]
-        return [f"results/{{scale}}/quest/prepare/{data}.{ending}" for ending in endings]
+        """Return what prepare leaves, a manifest first; images of the hub stay there."""
+        endings = [".json"]
+        if data in CORPORA:
+            endings += ["_tokenizer.json", *(f"_{split}.npy" for split in SPLITS)]
+        elif self.block["prepare"][data].get("kind") != "hub":
+            endings += [".safetensors"]
+        return [f"results/{{scale}}/quest/prepare/{data}{ending}" for ending in endings]
 
     def on_gpus(self, task: str) -> bool:
         """Say whether a task trains on the GPUs of the paper scale."""

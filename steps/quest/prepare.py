@@ -8,10 +8,10 @@ from steps.shared.runtime import run_step
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write <task>.json, a manifest, and <task>.safetensors unless the data stays on the hub."""
+    """Write <task>.json, a manifest, and the tensors or tokens that do not stay on a hub."""
     parser = step_parser(__doc__)
-    parser.add_argument("--task", required=True, help="toy, images")
-    parser.add_argument("--assets", type=Path, nargs="*", default=[], help="files of its asset")
+    parser.add_argument("--task", required=True, help="toy, images, language")
+    parser.add_argument("--assets", type=Path, nargs="*", default=[], help="its packaged files")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args(argv)

@@ -13,7 +13,7 @@ from steps.shared.runtime import deterministic, run_step
 def main(argv: list[str] | None = None) -> None:
     """Write <row>/seed<seed>/: history.csv and the trained models."""
     parser = step_parser(__doc__)
-    parser.add_argument("--task", required=True, help="toy, images, sweep")
+    parser.add_argument("--task", required=True, help="toy, images, sweep, language")
     parser.add_argument("--rows", nargs="+", required=True, help="the rows to train")
     parser.add_argument("--data", type=Path, required=True, help="the task's manifest of prepare")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")

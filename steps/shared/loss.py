@@ -5,6 +5,8 @@ with the model of scale mini that costs an eighth of an update. Here the exponen
 and scaled in place. Shapes: N tokens, V vocabulary.
 """
 
+import math
+
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
@@ -40,3 +42,8 @@ class _CrossEntropy(torch.autograd.Function):
 def cross_entropy(logits_NV: Tensor, targets_N: Tensor) -> Tensor:
     """Return the mean cross-entropy (nats) of float32 logits [N, V] over the targets from 0 on."""
     return _CrossEntropy.apply(logits_NV, targets_N)
+
+
+def bits_per_byte(nats_per_token: float, *, bytes_per_token: float) -> float:
+    """Convert a loss in nats per token to bits per byte of the text that the tokens encode."""
+    return nats_per_token / bytes_per_token / math.log(2)

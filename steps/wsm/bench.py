@@ -6,11 +6,12 @@ from typing import Any
 
 from torch import nn
 
+from steps.shared.loss import bits_per_byte
 from steps.shared.runtime import read_json
 from steps.shared.token_files import open_tokens, sequential_batches
 from steps.wsm.config import Evaluate
 from steps.wsm.continuation import continue_training
-from steps.wsm.measure import answer_batches, bits_per_byte, choose
+from steps.wsm.measure import answer_batches, choose
 from steps.wsm.model import load, token_statistics
 
 Measured = tuple[dict[str, Any], list[int]]

@@ -1,6 +1,5 @@
-"""What is measured of a language model beside its loss: bits per byte, multiple choice."""
+"""What is measured of a language model beside its loss: multiple choice."""
 
-import math
 from typing import Any
 
 import torch
@@ -10,11 +9,6 @@ from torch.nn import functional as F
 from steps.shared.token_files import Batch
 from steps.wsm.data import padded
 from steps.wsm.model import device_of, target_logits
-
-
-def bits_per_byte(nats_per_token: float, *, bytes_per_token: float) -> float:
-    """Convert a loss in nats per token to bits per byte of the text that the tokens encode."""
-    return nats_per_token / bytes_per_token / math.log(2)
 
 
 def answer_batches(items: list[dict[str, Any]], *, batch: int, context: int) -> list[Batch]:

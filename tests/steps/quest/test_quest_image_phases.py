@@ -8,11 +8,12 @@ import pytest
 import torch
 from image_runs import contents, measured, prepared, trained
 
-from steps.quest import images_evaluate, vit
+from steps.quest import blocks, images_evaluate, vit
 from steps.quest.images_config import ImageMeasures
 from steps.quest.images_data import first_images, open_images
-from steps.quest.images_train import validate, warmup_cosine
+from steps.quest.images_train import validate
 from steps.quest.plan import Files
+from steps.quest.row_training import warmup_cosine
 from steps.shared.fit import Fit
 from steps.shared.runtime import InputError, read_csv, read_json, sha256_file
 
@@ -193,7 +194,7 @@ def test_a_model_comes_back_as_it_was_saved_and_a_broken_one_is_named(tmp_path):
     sizes = {"image_size": 28, "channels": 1, "classes": 10}
     model = vit.build("qknorm_hs", Shape(**image_runs.SHAPE), seed=0, **sizes)
     path = tmp_path / "model.safetensors"
-    vit.save(path, model)
+    blocks.save(path, model)
     images = torch.rand(3, 28, 28, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(vit.load(path)(images), model(images))
     path.write_bytes(b"no")

@@ -31,7 +31,7 @@ def test_tasks_choose_rows_and_seeds():
     files = Files(changed("train.rows.qnorm.tasks", ["images"]))
     assert "qnorm" not in files.rows("toy") and "qnorm" in files.rows("images")
     files = Files(changed("train.common.sweep.num_seeds", 3))
-    assert [len(files.seeds(task)) for task in TASKS] == [6, 5, 3]
+    assert [len(files.seeds(task)) for task in TASKS] == [6, 5, 3, 5]
 
 
 def test_a_task_without_rows_has_no_files():

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from steps.shared.loss import bits_per_byte
 from steps.shared.runtime import InputError
 from steps.shared.token_files import sequential_batches
 from steps.wsm.data import padded
-from steps.wsm.measure import answer_batches, bits_per_byte, choose
+from steps.wsm.measure import answer_batches, choose
 from steps.wsm.model import GPT, answer_loss, next_token_loss, target_logits, token_statistics
 
 VOCABULARY = 96

@@ -1,0 +1,33 @@
+"""Measure trained language models on the test split: bits per byte, the largest logit."""
+
+import argparse
+
+import torch
+
+from steps.quest import language_model
+from steps.quest.jobs import RUN
+from steps.quest.language_config import LanguageMeasures
+from steps.quest.language_train import measure, token_file
+from steps.shared.loss import bits_per_byte
+from steps.shared.runtime import deterministic, progress, read_json, write_csv
+from steps.shared.token_files import open_tokens, sequential_batches
+
+
+def run(args: argparse.Namespace, config: LanguageMeasures) -> None:
+    """Write the runs of one seed."""
+    deterministic(args.threads)
+    device = "cuda" if args.device == "auto" and torch.cuda.is_available() else "cpu"
+    facts = read_json(args.data)["splits"]["test"]
+    runs = []
+    selection = read_json(args.selection)
+    for row, entry in progress(selection.items(), total=len(selection), label="quest language"):
+        model = language_model.load(args.selection.parent / entry["folder"] / "model.safetensors")
+        context = model.settings["context"]
+        tokens = open_tokens(token_file(args.data, "test"), context)
+        windows = sequential_batches(tokens, batch=config.batch_size, context=context)
+        found = measure(model.to(device), windows)
+        bits = bits_per_byte(found["loss"], bytes_per_token=facts["bytes"] / facts["tokens"])
+        place = {"table": "language", "dataset": "general", "split": "test", "x": ""}
+        for metric, value in (("bits_per_byte", bits), ("max_logit", found["max_logit"])):
+            runs.append({**place, "row": row, "seed": args.seed, "metric": metric, "value": value})
+    write_csv(args.out / f"language_seed{args.seed}.csv", RUN, runs)

@@ -1,0 +1,83 @@
+"""How a job trains the rows of a task one after another: schedule, interruption, files, W&B."""
+
+import argparse
+import math
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from steps.quest import blocks
+from steps.quest.jobs import identity, mirror, training_job
+from steps.quest.model_config import RowFit
+from steps.shared.fit import Batch, Fit
+from steps.shared.runtime import is_main_process, write_csv
+from steps.shared.tracking import open_run
+
+
+def train_rows(
+    args: argparse.Namespace, config: RowFit, train_row: Callable[[str, Path], Fit]
+) -> None:
+    """Train the rows of a job by `train_row(row, state folder)`; write what the workflow declares.
+
+    That is, model.safetensors and history.csv of every row.
+    """
+    with training_job(args, config) as state:
+        for row in args.rows:
+            fit = train_row(row, state / row)
+            if is_main_process():
+                out = args.out / row / f"seed{args.seed}"
+                blocks.save(out / "model.safetensors", fit.bare_model)
+                write_csv(out / "history.csv", list(fit.history[0]), fit.history)
+                last = {name: value for name, value in fit.history[-1].items() if name != "step"}
+                mirror(args, config, row, last)
+
+
+def fitted(
+    model: nn.Module,
+    config: RowFit,
+    args: argparse.Namespace,
+    row: str,
+    state: Path,
+    *,
+    batch: Callable[[int], Batch],
+    loss: Callable[[nn.Module, Batch], Tensor],
+    validate: Callable[[nn.Module], dict[str, float]],
+) -> Fit:
+    """Train one row, from where an interrupted job left it; a finished row is only loaded."""
+    fit = Fit(
+        model,
+        config,
+        batch=batch,
+        loss=loss,
+        rate=warmup_cosine(config.steps, config.warmup_share),
+        state=state,
+        cpu=args.device == "cpu",
+    )
+    fit.resume()
+    live_run = open_run(**identity(args, config, row)) if is_main_process() else nullcontext()
+    with live_run as live:
+        fit.run(
+            config.steps,
+            label=f"quest {args.task} {row} seed {args.seed}",
+            validate=validate,
+            on_log=live.log if live else lambda step, metrics: None,
+        )
+    fit.save_state(fit.checkpoint)  # so that a job cut in a later row need not train this one again
+    return fit
+
+
+def warmup_cosine(steps: int, warmup_share: float) -> Callable[[int], float]:
+    """Return update -> multiplier of the peak rate: linear to 1, then half a cosine down to 0.
+
+    The last update has the multiplier of half a step before the end, so that it still learns.
+    """
+    warmup = max(1, round(warmup_share * steps))
+
+    def multiplier(update: int) -> float:
+        if update <= warmup:
+            return update / warmup
+        return (1 + math.cos(math.pi * (update - warmup - 0.5) / (steps - warmup))) / 2
+
+    return multiplier
