@@ -18,6 +18,7 @@ class _QuestAttention(torch.autograd.Function):
     def forward(
         ctx: FunctionCtx, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool
     ) -> Tensor:
+        """Return the output (B, H, T, D); keeps it and the log-sum-exp of every query's logits."""
         q, k, v = addressable(q), addressable(k), addressable(v)
         amd = torch.version.hip is not None
         launches = plan(q.dtype, q.shape[3], q.shape[2], k.shape[2], amd=amd)
@@ -30,6 +31,7 @@ class _QuestAttention(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionCtx, do: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of q, k and v: queries by one kernel, keys and values by another."""
         q, k, v, mask, o, lse = ctx.saved_tensors
         do, shared = addressable(do), {"mask": mask, "causal": ctx.causal}
         with torch.cuda.device_of(q):

@@ -73,6 +73,7 @@ def _replaced(words: list[str]) -> Callable[[list[str], np.random.Generator], li
     """Return a function that replaces one word of a gloss, after its first, by three of `words`."""
 
     def spoil(gloss: list[str], rng: np.random.Generator) -> list[str]:
+        """Return three texts, each with one word of `gloss` replaced; none if no word can be."""
         places = [at for at, word in enumerate(gloss) if at and word.isalpha()]
         if not places:
             return []

@@ -36,7 +36,7 @@ def test_tasks_choose_rows_and_seeds():
 
 def test_a_task_without_rows_has_no_files():
     paper = Files(load("paper"))
-    assert paper.tasks() == ["toy", "images"]
+    assert paper.tasks() == ["toy", "images", "language"]
     assert not any("sweep" in name for name in paper.of_all(paper.runs) + paper.figures())
 
 
@@ -51,11 +51,14 @@ def test_rows_share_a_job_but_not_on_gpus():
 
 def test_data_that_stays_on_the_hub_has_only_a_manifest():
     mini, paper = Files(load("mini")), Files(load("paper"))
-    assert mini.data() == ["toy", "images"]
-    assert [len(mini.prepared(data)) for data in mini.data()] == [2, 2]
+    assert mini.data() == ["toy", "images", "language"]
+    assert [len(mini.prepared(data)) for data in mini.data()] == [2, 2, 5]
     assert (mini.assets("images"), mini.assets("toy")) == (["mnist_5k"], [])
+    assert (mini.assets("language"), mini.corpora("images")) == ([], [])
+    assert mini.corpora("language") == ["assets/corpora/gcide.jsonl"]
     assert paper.prepared("images") == ["results/{scale}/quest/prepare/images.json"]
-    assert paper.assets("images") == []
+    assert paper.assets("images") == paper.corpora("language") == []
+    assert len(paper.prepared("language")) == 5  # tokens are made of a hub's text, too
 
 
 def test_a_task_reads_its_own_part_and_nothing_else():
@@ -110,6 +113,8 @@ def test_the_scales_of_quest_are_valid(scale):
         ("train.common.sweep.shape.patch", 8, "must divide the 28 pixels"),
         ("train.common.images.checkpoint_every", 100, "must be a multiple of log_every = 70"),
         ("train.common.sweep.learning_rates", [0.1, 0.01], "must be ascending"),
+        ("prepare.language.tokenizer", "bpe:9", "from 257 to 65536"),
+        ("train.common.language.shape.heads", 3, "width = 64 must be a multiple of heads = 3"),
         ("evaluate.images.radii", [2.0], "less than or equal to 1"),
     ],
 )
