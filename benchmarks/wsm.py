@@ -11,25 +11,20 @@ round. Results are compared before anything is timed. mergekit gets an environme
 import argparse
 import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from steps.shared.runtime import log, write_csv  # noqa: E402
+from benchmarks.sides.race import alternate, outcome, write_table  # noqa: E402
+from steps.shared.runtime import log  # noqa: E402
 
-FIELDS = (
-    "race", "size", "peer", "peer_version", "unit", "ours", "theirs", "ratio", "ratio_low",
-    "ratio_high", "max_error", "machine",
-)  # fmt: skip
 CURVES = ("linear", "cosine", "1-sqrt", "1-t^2", "ema:0.2")
 TOLERANCE = {"float32": 1e-6, "bfloat16": 2.0**-10}  # of values below .25: 1 ulp in bfloat16
 
@@ -53,8 +48,7 @@ def main() -> None:
             rows += in_process(files, peer, size, dtype, args)
             if dtype == "float32":
                 rows += commands(files, peer, size, args)
-    machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
-    write_csv(args.out, FIELDS, [row | {"machine": machine} for row in rows])
+    write_table(args.out, rows)
 
 
 def mergekit_environment(folder: Path) -> Path:
@@ -232,14 +226,6 @@ def timed(command: Iterable[Any]) -> tuple[float, float]:
     return time.perf_counter() - start, peak / 1024
 
 
-def alternate(
-    repeats: int, ours: Callable[[], float], theirs: Callable[[], float]
-) -> list[tuple[float, float]]:
-    """Warm both sides up once, then let them take turns."""
-    ours(), theirs()
-    return [(ours(), theirs()) for _ in range(repeats)]
-
-
 def row(
     race: str,
     size: str,
@@ -248,22 +234,13 @@ def row(
     pairs: list[tuple[float, float]],
     error: float | None,
 ) -> dict[str, Any]:
-    """Return one line of the table: medians, and the ratio theirs / ours with its range."""
+    """Return one line of the table."""
     import importlib.metadata
 
     versions = {"mergekit": "0.1.5", "ours": "", "bound": ""}
-    ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
-    ratios = [theirs / ours for ours, theirs in pairs]
+    version = versions.get(peer) or importlib.metadata.version("torch")
     named = {"bound": "one streaming sum", "ours": "this merger", "torch": "torch dict average"}
-    result = {
-        "race": race, "size": size, "peer": named.get(peer, peer),
-        "peer_version": versions.get(peer) or importlib.metadata.version("torch"), "unit": unit,
-        "ours": ours, "theirs": theirs, "ratio": theirs / ours, "ratio_low": min(ratios),
-        "ratio_high": max(ratios), "max_error": error,
-    }  # fmt: skip
-    ratio = f"{ours:.4g} vs {theirs:.4g} {unit}, x{theirs / ours:.2f}"
-    log(f"{race} [{size}] vs {result['peer']}: {ratio}")
-    return result
+    return outcome(race, size, named.get(peer, peer), version, pairs, unit=unit, error=error)
 
 
 if __name__ == "__main__":
