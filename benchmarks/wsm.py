@@ -124,19 +124,20 @@ def in_process(
     folder = Path(files[0]).parent
     spec = folder / "spec.json"
     spec.write_text(json.dumps({"files": files, "weights": weights}))
-    pythons = {name: sys.executable for name in ("ours", "torch", "bound")}
+    pythons = {name: sys.executable for name in ("ours", "ours again", "torch", "bound")}
     sides = {n: Side(n, p, spec) for n, p in (pythons | {"mergekit": peer / "python"}).items()}
     us, rows = sides["ours"], []
     errors = {"bound": None} | compare(sides, folder, dtype)
     for threads in args.threads:
         label = f"{size}, {threads} thread(s)"
-        for name, race in (("mergekit", "merge"), ("torch", "merge"), ("bound", "merge, bound")):
-            pairs = alternate(
-                args.repeats,
-                lambda t=threads: us.ask("time", t),
-                lambda t=threads, name=name: sides[name].ask("time", t),
-            )
-            rows.append(row(race, label, name, "s", pairs, errors[name]))
+        for ours, race in (("ours", "merge"), ("ours again", "merge, memory used again")):
+            for name in ("mergekit", "torch", "bound"):
+                pairs = alternate(
+                    args.repeats,
+                    lambda t=threads, ours=ours: sides[ours].ask("time", t),
+                    lambda t=threads, name=name: sides[name].ask("time", t),
+                )
+                rows.append(row(race, label, name, "s", pairs, errors[name]))
         for name, race in (("ours", "5 curves, peer one by one"), ("mergekit", "5 curves")):
             single = (
                 (lambda t=threads: sum(us.ask("time", t, keep=False) for _ in CURVES))

@@ -4,7 +4,8 @@ Requests: {"do": "time" | "memory" | "save", "threads": t, "curves": K, "keep": 
 `time` answers seconds of one merge from files in the page cache to tensors in memory (opening the
 files counts, imports and a first merge do not); `memory` the growth of anonymous memory in MiB
 meanwhile. `keep` holds the merged model whole, as one must to use it; else tensors are dropped as
-they come. Every merge opens its files anew.
+they come. Every merge opens its files anew. "ours again" gives every merge the memory of those
+before, as a program does that merges many times.
 """
 
 import ctypes
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+AGAIN: list[Any] = []  # the memory of "ours again"
 Merge = Callable[[list[str], list[list[float]], int], Iterator[tuple[str, list[Any]]]]
 
 
@@ -23,6 +25,17 @@ def ours(files: list[str], weights: list[list[float]], threads: int) -> Iterator
     from steps.shared.checkpoints import merged_tensors
 
     yield from merged_tensors(files, weights, accumulate="float32", threads=threads)
+
+
+def ours_again(files: list[str], weights: list[list[float]], threads: int) -> Iterator:
+    """Retable's streaming merge, into memory that an earlier one has used."""
+    from steps.shared.checkpoint_memory import TensorMemory
+    from steps.shared.checkpoints import merged_tensors
+
+    if not AGAIN:
+        AGAIN.append(TensorMemory())
+    options = {"accumulate": "float32", "threads": threads, "memory": AGAIN[0]}
+    yield from merged_tensors(files, weights, **options)
 
 
 def torch_dict(files: list[str], weights: list[list[float]], threads: int) -> Iterator:
@@ -71,7 +84,8 @@ def mergekit(files: list[str], weights: list[list[float]], threads: int) -> Iter
 
 
 SIDES: dict[str, Merge] = {
-    "ours": ours, "torch": torch_dict, "bound": streaming_sum, "mergekit": mergekit,
+    "ours": ours, "ours again": ours_again, "torch": torch_dict, "bound": streaming_sum,
+    "mergekit": mergekit,
 }  # fmt: skip
 
 

@@ -15,13 +15,17 @@ ALIGNMENT = 64  # bytes: a cache line
 
 
 class TensorMemory:
-    """Arrays for results of `total` bytes in all, each to be kept or dropped as its user likes."""
+    """Arrays for results, each to be kept or dropped as its user likes."""
 
-    def __init__(self, total: int) -> None:
-        self._left = total
+    def __init__(self) -> None:
+        self._left = 0
         self._blocks: list[np.ndarray] = []
         self._block = np.empty(0, np.uint8)
         self._used = 0
+
+    def expect(self, total: int) -> None:
+        """Say how many bytes are going to be taken from now on: no block is larger than needed."""
+        self._left = total
 
     def take(self, size: int, dtype: np.dtype) -> np.ndarray:
         """Return an array of `size` elements, not set to anything."""

@@ -10,7 +10,6 @@ in a model are treated as they were saved: once, or twice alike.
                       accumulate="float32", threads=2)
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steps.shared.checkpoint_checks import check_alike, check_outs, check_weights
 from steps.shared.checkpoint_files import (
     FLOATS,
     STORAGE,
@@ -58,7 +58,8 @@ def merge_checkpoints(
     can be checked beforehand is, and after any InputError nothing new is at `outs`.
     """
     merge = _merge([open_checkpoint(folder) for folder in folders], weights, accumulate, save_dtype)
-    _check_outs(merge, [Path(out) for out in outs])
+    inputs = [checkpoint.path for checkpoint in merge.checkpoints]
+    check_outs(inputs, len(merge.weights), [Path(out) for out in outs])
     extra = side_files(merge.last.path, save_dtype)
     with ExitStack() as stack:
         run = stack.enter_context(_workers(threads))
@@ -85,10 +86,14 @@ def merged_tensors(
     accumulate: str,
     save_dtype: str | None = None,
     threads: int,
+    memory: TensorMemory | None = None,
 ) -> "Iterator[tuple[str, list[torch.Tensor]]]":
-    """Yield (name, [one merged tensor per row of `weights`]) without saving anything."""
+    """Yield (name, [one merged tensor per row of `weights`]) without saving anything.
+
+    `memory` given to several merges: a later one uses again what dropped tensors had.
+    """
     merge = _merge([open_checkpoint(folder) for folder in folders], weights, accumulate, save_dtype)
-    yield from _in_memory(merge, threads)
+    yield from _in_memory(merge, threads, memory or TensorMemory())
 
 
 def average(
@@ -97,7 +102,7 @@ def average(
     """Return the average of state dicts in memory by `weights` (n,)."""
     checkpoints = [from_tensors(f"state dict {i}", state) for i, state in enumerate(state_dicts)]
     merge = _merge(checkpoints, np.reshape(weights, (1, -1)), accumulate, None)
-    return {name: tensor for name, (tensor,) in _in_memory(merge, threads=1)}
+    return {name: tensor for name, (tensor,) in _in_memory(merge, 1, TensorMemory())}
 
 
 def save_model(path: str | Path, state_dict: "Mapping[str, torch.Tensor]") -> None:
@@ -168,9 +173,9 @@ def _merge(
         raise InputError(f"accumulate: {accumulate!r} (allowed: float32, float64)")
     if save_dtype is not None and save_dtype not in DTYPES:
         raise InputError(f"save_dtype: {save_dtype!r} (allowed: {', '.join(DTYPES)})")
-    weights = _check_weights(weights, len(checkpoints))
+    weights = check_weights(weights, len(checkpoints))
     for checkpoint in checkpoints[1:]:
-        _check_alike(checkpoints[0], checkpoint)
+        check_alike(checkpoints[0], checkpoint)
     specs = {
         name: spec._replace(dtype=DTYPES[save_dtype])
         if save_dtype and spec.dtype in FLOATS
@@ -178,46 +183,6 @@ def _merge(
         for name, spec in checkpoints[-1].specs.items()
     }
     return _Merge(checkpoints, weights, DTYPES[accumulate], specs)
-
-
-def _check_weights(weights: Any, num_checkpoints: int) -> np.ndarray:
-    try:
-        weights = np.atleast_2d(np.asarray(weights, np.float64))
-    except (TypeError, ValueError):
-        raise InputError("weights: not a rectangle of numbers (curves, checkpoints)") from None
-    if weights.ndim != 2 or weights.shape[1] != num_checkpoints:
-        raise InputError(f"weights: shape {weights.shape} for {num_checkpoints} checkpoints")
-    if not np.isfinite(weights).all():
-        raise InputError("weights: NaN or infinity (allowed: finite numbers)")
-    if (abs(weights.sum(axis=1) - 1) > 1e-6).any():
-        warnings.warn("weights that do not sum to 1 rescale the model", stacklevel=4)
-    return weights
-
-
-def _check_alike(first: Checkpoint, other: Checkpoint) -> None:
-    for one, two in ((first, other), (other, first)):
-        for name in sorted(one.specs.keys() - two.specs.keys()):
-            raise InputError(f"{two.path}: tensor {name} is missing; {one.path} has it")
-    for name, (dtype, shape, _) in first.specs.items():
-        spec = other.specs[name]
-        if (spec.dtype, spec.shape) != (dtype, shape):
-            raise InputError(
-                f"{other.path}: tensor {name} is {spec.dtype} {list(spec.shape)}; "
-                f"in {first.path} it is {dtype} {list(shape)}"
-            )
-
-
-def _check_outs(merge: _Merge, outs: list[Path]) -> None:
-    if len(outs) != len(merge.weights):
-        raise InputError(f"{len(outs)} outputs for {len(merge.weights)} rows of weights")
-    used = [path.resolve() for path in [*(c.path for c in merge.checkpoints), *outs]]
-    for out in outs:
-        if used.count(out.resolve()) > 1:
-            raise InputError(f"{out}: an output must be neither an input nor another output")
-        if out.exists() and out.is_dir() == (out.suffix == ".safetensors"):
-            raise InputError(
-                f"{out}: exists and is not {'a folder' if out.is_file() else 'a file'}"
-            )
 
 
 @contextmanager
@@ -237,8 +202,10 @@ def _workers(threads: int) -> Iterator[Callable[..., None]]:
         yield run
 
 
-def _in_memory(merge: _Merge, threads: int) -> "Iterator[tuple[str, list[torch.Tensor]]]":
-    memory = TensorMemory(len(merge.weights) * sum(s.num_bytes for s in merge.specs.values()))
+def _in_memory(
+    merge: _Merge, threads: int, memory: TensorMemory
+) -> "Iterator[tuple[str, list[torch.Tensor]]]":
+    memory.expect(len(merge.weights) * sum(s.num_bytes for s in merge.specs.values()))
     with _workers(threads) as run:
         for name, spec in merge.specs.items():
             arrays = [memory.take(spec.size, STORAGE[spec.dtype]) for _ in merge.weights]

@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from steps.shared import checkpoint_memory
 from steps.shared import checkpoints as merging
+from steps.shared.checkpoint_memory import TensorMemory
 from steps.shared.checkpoints import (
     average,
     load_model,
@@ -93,10 +94,10 @@ def test_bits_depend_on_neither_curves_nor_threads_nor_blocks(
     weights = random_weights(curves, n)
     opened = [merging.from_tensors(str(i), s) for i, s in enumerate(states)]
     merge = merging._merge(opened, weights, "float32", None)
-    together = dict(merging._in_memory(merge, threads=1))["w"]
+    together = dict(merging._in_memory(merge, 1, TensorMemory()))["w"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merging, "BLOCK", block)
-        split = dict(merging._in_memory(merge, threads=threads))["w"]
+        split = dict(merging._in_memory(merge, threads, TensorMemory()))["w"]
     for curve, tensor in enumerate(together):
         alone = average(states, weights[curve], accumulate="float32")["w"]
         assert torch.equal(tensor, alone)
@@ -230,8 +231,22 @@ def test_kept_tensors_keep_their_values_while_others_are_dropped(tmp_path, monke
 
 def test_dropped_memory_is_used_again(monkeypatch):
     monkeypatch.setattr(checkpoint_memory, "BLOCK", 4096)
-    memory = checkpoint_memory.TensorMemory(2**30)
+    memory = TensorMemory()
     used = {memory.take(1000, np.dtype(np.float32)).ctypes.data for _ in range(50)}
     assert len(used) == 1
     kept = [memory.take(1000, np.dtype(np.float32)) for _ in range(50)]
     assert len({array.ctypes.data for array in kept}) == 50
+
+
+def test_a_merge_may_use_the_memory_of_an_earlier_one_but_not_what_is_held(tmp_path):
+    paths = write(tmp_path, [{"w": torch.full((5000,), float(step))} for step in range(2)])
+    memory = TensorMemory()
+
+    def merged(last: float) -> torch.Tensor:
+        options = {"accumulate": "float32", "threads": 1, "memory": memory}
+        return dict(merged_tensors(paths, [[1 - last, last]], **options))["w"][0]
+
+    places = {merged(0.5).data_ptr() for _ in range(3)}
+    assert len(places) == 1
+    held, other = merged(0.25), merged(0.75)
+    assert (held == 0.25).all() and (other == 0.75).all()
