@@ -140,11 +140,15 @@ def in_process(
                 rows.append(row(race, label, name, "s", pairs, errors[name]))
         for name, race in (("ours", "5 curves, peer one by one"), ("mergekit", "5 curves")):
             single = (
-                (lambda t=threads: sum(us.ask("time", t, keep=False) for _ in CURVES))
+                (
+                    lambda t=threads: sum(
+                        sides["ours again"].ask("time", t, keep=False) for _ in CURVES
+                    )
+                )
                 if name == "ours"
                 else (lambda t=threads: sides["mergekit"].ask("time", t, curves=5, keep=False))
             )
-            five = lambda t=threads: us.ask("time", t, curves=5, keep=False)  # noqa: E731
+            five = lambda t=threads: sides["ours again"].ask("time", t, curves=5, keep=False)  # noqa: E731
             rows.append(row(race, label, name, "s", alternate(args.repeats, five, single), None))
     for name in ("mergekit", "torch"):
         pair = [(us.ask("memory", 1), sides[name].ask("memory", 1))]
