@@ -13,7 +13,9 @@ for data in QUEST.data():
         name:
             f"quest_prepare_{data}"
         input:
-            assets=[file for asset in QUEST.assets(data) for file in asset_files(asset)]
+            assets=[
+                file for asset in QUEST.assets(data) for file in asset_files(asset)
+            ]
             + QUEST.corpora(data),
         output:
             QUEST.prepared(data),
