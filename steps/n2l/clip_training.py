@@ -126,7 +126,7 @@ def write(
         model = fit.bare_model.cpu()
         images, text = (part.numpy() for part in embedded(model, note, data))
         learn, held = embeddings.split(len(labels), note["num_test"], args.seed)
-        scale = float(model.scale)
+        scale = float(model.scale.detach())
         found = embeddings.Embeddings(images[learn], labels[learn], text, scale)
         test, test_labels = images[held], labels[held]
     if is_main_process():

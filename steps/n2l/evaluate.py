@@ -1,7 +1,7 @@
 """Measure the classifiers of one data set and seed on its test images."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -120,21 +120,20 @@ def measure(
     runs: dict[tuple[str, str], dict[int, np.ndarray]] = defaultdict(dict)
     for key, w_DC in classifiers.items():
         row, *rest = key.split("/")
-        if row.startswith("theta:"):
-            right_N = test.right("n2l", w_DC)
-            yield "theta", "n2l", "last", row.removeprefix("theta:"), 100 * float(right_N.mean())
+        table, _, name = row.partition(":")
+        if name:  # of the sweep and of the variants there is only the last classifier
+            last = 100 * float(test.right("n2l", w_DC).mean())
+            yield (table, "n2l", "last", name, last) if table == "theta" else (table, name, "last", "", last)
         elif row != "figure":
             draw, task = rest
             runs[row, draw][int(task)] = w_DC
     for (row, _), own in runs.items():
-        right: Callable[[int], np.ndarray] = lambda t, r=row, o=own: test.right(r, o[t])  # noqa: E731
-        found = measures.over_tasks([right(task) for task in range(len(own))], test.task_N)
-        table, name = ("intra", row[6:]) if row.startswith("intra:") else (dataset, row)
-        for metric in MEASURES if table == dataset else MEASURES[:2]:
-            yield table, name, metric, "", found[metric]
-        if table == dataset:
-            for task, value in enumerate(found["curve"], 1):
-                yield "over_tasks", name, "accuracy", task, value
+        right = [test.right(row, own[task]) for task in range(len(own))]
+        found = measures.over_tasks(right, test.task_N)
+        for metric in MEASURES:
+            yield dataset, row, metric, "", found[metric]
+        for task, value in enumerate(found["curve"], 1):
+            yield "over_tasks", row, "accuracy", task, value
 
 
 if __name__ == "__main__":

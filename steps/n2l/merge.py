@@ -39,8 +39,8 @@ def main(argv: list[str] | None = None) -> None:
         for name, protocol in config.protocols[args.dataset].items():
             tasks = embeddings.tasks(order_C, protocol)
             given = learner.problem(found, tasks, config, args.seed)
-            parts = [main_rows(given)] if name != "b0" else [main_rows(given), only_b0(given)]
-            for more, own in parts:
+            made = [main_rows, sweep, *([variants, figure_data] if name == "b0" else [])]
+            for more, own in (make(given) for make in made):
                 arrays |= {f"{name}/{key}": value for key, value in more.items()}
                 lines += [{"x": "", **line, "split": name} for line in own]
     save(args.out / "classifiers.safetensors", arrays)
@@ -87,15 +87,17 @@ def main_rows(given: learner.Problem) -> Found:
                 for metric, value in measures.column_lengths(recursive[-1], columns).items():
                     lines.append(_line(name, metric, value, draw) | {"table": "norms"})
             if name == "n2l":
-                joint = keep("joint", draw, learner.joint_classifiers(given, labels))
+                joint = list(learner.joint_classifiers(given, labels))
+                if draw == 0:
+                    keep("joint", 0, iter(joint))
                 pairs = zip(recursive, joint, strict=True)
                 error = max(measures.largest_error(one, two) for one, two in pairs)
                 lines.append(_line("n2l", "joint_error", error, draw) | {"table": "identities"})
     return arrays, lines
 
 
-def only_b0(given: learner.Problem) -> Found:
-    """Return what one protocol is enough for: the sweep, variants of weights, forms, figures."""
+def sweep(given: learner.Problem) -> Found:
+    """Return the last classifiers of N2L at every theta, and how right its labels are."""
     arrays: dict[str, np.ndarray] = {}
     lines: list[Line] = []
     row = learner.ROWS["n2l"]
@@ -105,15 +107,26 @@ def only_b0(given: learner.Problem) -> Found:
         arrays[f"theta:{theta:g}/0"] = list(learner.classifiers(given, row, labels))[-1]
         after = measures.label_accuracy([part.labels_N for part in labels], true)
         for metric, value in (("pseudo_after", after), ("kept", measures.kept_directions(labels))):
-            lines.append(_line("n2l", metric, value, 0) | {"table": "theta", "x": theta})
+            lines.append(_line("n2l", metric, value, 0) | {"table": "theta", "x": f"{theta:g}"})
+    return arrays, lines
+
+
+def variants(given: learner.Problem) -> Found:
+    """Return the last classifiers of N2L with every kind of weights within a class."""
+    arrays: dict[str, np.ndarray] = {}
     for variant in learner.VARIANTS:
-        own = row._replace(intra=variant)
+        row = learner.ROWS["n2l"]._replace(intra=variant)
         for draw in range(given.config.draws if variant in ("normal", "uniform") else 1):
-            found = list(learner.classifiers(given, own, learner.labelled(given, own, draw)))
-            arrays |= {f"intra:{variant}/{draw}/{task}": w for task, w in enumerate(found)}
+            found = learner.classifiers(given, row, learner.labelled(given, row, draw))
+            arrays[f"intra:{variant}/{draw}"] = list(found)[-1]
+    return arrays, []
+
+
+def figure_data(given: learner.Problem) -> Found:
+    """Return labels and singular values of N2L's tasks, and how far the three forms differ."""
+    arrays: dict[str, np.ndarray] = {}
+    row = learner.ROWS["n2l"]
     labels = learner.labelled(given, row, 0)
-    lines += [_line("n2l", "kept", measures.kept_directions(labels), 0) | {"table": "identities"}]
-    lines += [_forms(given, row, labels)]
     for task, (part, found) in enumerate(zip(given.tasks, labels, strict=True)):
         arrays |= {
             **{f"figure/true/{task}": part.first + part.true_N},
@@ -122,7 +135,8 @@ def only_b0(given: learner.Problem) -> Found:
             **{f"figure/singular/{task}": found.singular},
             **{f"figure/theta/{task}": np.array([found.theta])},
         }
-    return arrays, lines
+    kept = _line("n2l", "kept", measures.kept_directions(labels), 0) | {"table": "identities"}
+    return arrays, [kept, _forms(given, row, labels)]
 
 
 def _forms(given: learner.Problem, row: learner.Row, labels: list[Labelled]) -> Line:
