@@ -28,9 +28,7 @@ def expanded(x_ND: np.ndarray, projection_DM: np.ndarray | None) -> np.ndarray:
     return x_ND if projection_DM is None else np.maximum(x_ND @ projection_DM, 0)
 
 
-def hold_out_losses(
-    x_NM: np.ndarray, y_NC: np.ndarray, ridges: Sequence[float]
-) -> np.ndarray:
+def hold_out_losses(x_NM: np.ndarray, y_NC: np.ndarray, ridges: Sequence[float]) -> np.ndarray:
     """Return the squared error on held-out images of every ridge of a grid (G).
 
     (F^T F + r I)^-1 F^T Y = F^T (F F^T + r I)^-1 Y: with one eigendecomposition of the smaller of

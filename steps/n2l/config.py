@@ -25,8 +25,7 @@ Prepare = create_model(
     __base__=StepConfig,
     __doc__="The data sets; `rows` says which of them are used.",
     **{
-        name: (Annotated[DataConfig, Field(discriminator="kind")] | None, None)
-        for name in DATASETS
+        name: (Annotated[DataConfig, Field(discriminator="kind")] | None, None) for name in DATASETS
     },
 )
 
@@ -83,7 +82,9 @@ class Evaluate(StepConfig):
 def part(dataset: str) -> type[StepConfig]:
     """Return the model of what preparing one data set reads: the field of its name, alone."""
     field = Prepare.model_fields[dataset]
-    return create_model(f"Prepare_{dataset}", __base__=StepConfig, **{dataset: (field.annotation, field)})
+    return create_model(
+        f"Prepare_{dataset}", __base__=StepConfig, **{dataset: (field.annotation, field)}
+    )
 
 
 def check(block: Block) -> Iterator[tuple[str, Any, str]]:
@@ -104,6 +105,8 @@ def _too_many_classes(block: Block) -> Iterator[tuple[str, Any, str]]:
         counts["emoji"] = block.prepare.emoji.num_classes
     for row, count in counts.items():
         for name, protocol in block.merge.protocols.get(row, {}).items():
-            if row in block.rows and (protocol.first > count or (count - protocol.first) % protocol.step):
+            if row in block.rows and (
+                protocol.first > count or (count - protocol.first) % protocol.step
+            ):
                 rule = f"must divide the {count} classes into whole tasks"
                 yield f"merge.protocols.{row}.{name}", protocol.model_dump(), rule

@@ -20,7 +20,10 @@ INNER = 20  # pixels of the box that a digit fills, as in MNIST
 CANVAS = 84  # pixels on which a glyph is drawn before it is made small
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"  # I and O look like 1 and 0
-CHARACTERS = {**{str(n): name for n, name in enumerate(DIGITS)}, **{c: f"letter {c.lower()}" for c in LETTERS}}
+CHARACTERS = {
+    **{str(n): name for n, name in enumerate(DIGITS)},
+    **{c: f"letter {c.lower()}" for c in LETTERS},
+}
 FACES = ("DejaVuSans", "DejaVuSerif", "STIXGeneral")  # beginnings of file names
 
 
@@ -31,9 +34,7 @@ def prepare(config: Glyphs, assets: list[Path]) -> tuple[dict[str, Any], dict[st
     images, labels = read_digits(assets[0])
     if config.num_test >= len(labels):
         raise InputError(f"num_test = {config.num_test}: must leave some of {len(labels)} digits")
-    source = list(
-        progress(glyphs(config.num_glyphs), total=config.num_glyphs, label="n2l glyphs")
-    )
+    source = list(progress(glyphs(config.num_glyphs), total=config.num_glyphs, label="n2l glyphs"))
     manifest = {
         **{"kind": "glyphs", "classes": list(DIGITS), "num_test": config.num_test},
         **{"names": list(CHARACTERS.values()), "faces": [path.stem for path in faces()]},
@@ -94,7 +95,10 @@ def glyph(character: str, font: ImageFont.FreeTypeFont, rng: np.random.Generator
     a, b, c, d = (turn @ np.array([[stretch, shear], [0, 1]])).ravel()
     shift = (middle - a * middle - b * middle, middle - c * middle - d * middle)
     image = image.transform(
-        image.size, Image.Transform.AFFINE, (a, b, shift[0], c, d, shift[1]), Image.Resampling.BILINEAR
+        image.size,
+        Image.Transform.AFFINE,
+        (a, b, shift[0], c, d, shift[1]),
+        Image.Resampling.BILINEAR,
     )
     return boxed(image, int(rng.integers(-2, 3)), int(rng.integers(-2, 3)))
 

@@ -43,7 +43,9 @@ class SameConv2d(nn.Conv2d):
         return super().forward(F.pad(x, pads) if any(pads) else x)
 
 
-def _conv(inputs: int, outputs: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> nn.Conv2d:
+def _conv(
+    inputs: int, outputs: int, kernel: int = 1, stride: int = 1, groups: int = 1
+) -> nn.Conv2d:
     return SameConv2d(inputs, outputs, kernel, stride, groups=groups, bias=False)
 
 

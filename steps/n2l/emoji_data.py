@@ -56,7 +56,9 @@ def prepare(config: Emoji, assets: list[Path]) -> tuple[dict[str, Any], dict[str
     if config.num_test >= len(arrays["labels"]):
         raise InputError(f"num_test = {config.num_test}: must be below {len(arrays['labels'])}")
     texts = [names[place].name for place in source]
-    arrays["names"] = name_features([f"a picture of a {text}" for text in texts], _file(files, "model.safetensors").parent)
+    arrays["names"] = name_features(
+        [f"a picture of a {text}" for text in texts], _file(files, "model.safetensors").parent
+    )
     manifest = {
         **{"kind": "emoji", "classes": [names[place].name for place in chosen], "names": texts},
         **{"num_test": config.num_test, "vendors": list(VENDORS)},

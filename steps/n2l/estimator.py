@@ -67,7 +67,9 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
                 delattr(self, name)
         return self.partial_fit(X, y, classes)
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Sequence | None = None) -> "N2LClassifier":
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Sequence | None = None
+    ) -> "N2LClassifier":
         """Learn one more task from features X (N x D): its images' labels, or its class names."""
         if y is None and classes is None:
             raise InputError(
@@ -202,9 +204,7 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
         return model
 
 
-def fused(
-    cosine_NC: np.ndarray, learnt_NC: np.ndarray, scale: float, fusion: float
-) -> np.ndarray:
+def fused(cosine_NC: np.ndarray, learnt_NC: np.ndarray, scale: float, fusion: float) -> np.ndarray:
     """Return RAIL's mixture of zero-shot probabilities and ridge scores."""
     return (1 - fusion) * probabilities(cosine_NC, scale) + fusion * learnt_NC
 

@@ -123,7 +123,11 @@ def measure(
         table, _, name = row.partition(":")
         if name:  # of the sweep and of the variants there is only the last classifier
             last = 100 * float(test.right("n2l", w_DC).mean())
-            yield (table, "n2l", "last", name, last) if table == "theta" else (table, name, "last", "", last)
+            yield (
+                (table, "n2l", "last", name, last)
+                if table == "theta"
+                else (table, name, "last", "", last)
+            )
         elif row != "figure":
             draw, task = rest
             runs[row, draw][int(task)] = w_DC

@@ -59,7 +59,9 @@ def load_split(config: Hub, split: str) -> tuple[Any, str, str, list[str]]:
     image = [key for key, kind in data.features.items() if isinstance(kind, datasets.Image)]
     label = [key for key, kind in data.features.items() if isinstance(kind, datasets.ClassLabel)]
     if not image or not label:
-        raise InputError(f"data set {config.name}: needs a column of images and one of class labels")
+        raise InputError(
+            f"data set {config.name}: needs a column of images and one of class labels"
+        )
     # of several labels the last is the finest, as in cifar100's coarse_label and fine_label
     key = next((k for k in label if k.startswith("fine")), label[0])
     names = [name.replace("_", " ") for name in data.features[key].names]

@@ -81,9 +81,7 @@ class Problem(NamedTuple):
         )
 
 
-def problem(
-    found: Embeddings, tasks: Sequence[np.ndarray], config: Merge, seed: int
-) -> Problem:
+def problem(found: Embeddings, tasks: Sequence[np.ndarray], config: Merge, seed: int) -> Problem:
     """Return the images as tasks: each has those of its own classes, and only its names."""
     x_ND = with_length(found.x_ND, config.feature_norm)
     parts, first = [], 0
