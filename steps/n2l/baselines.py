@@ -1,7 +1,7 @@
 """What N2L is compared with: random expansions (RAIL, RanPAC), their ridge search, fine-tuning.
 
-The rows are reimplemented from the papers' equations: McDonnell et al., RanPAC (NeurIPS 2023), Xu et
-al., RAIL (NeurIPS 2024), Zhuang et al., ACIL (NeurIPS 2022, which is plain recursive ridge).
+The rows are reimplemented from the papers' equations: McDonnell et al., RanPAC (NeurIPS 2023), Xu
+et al., RAIL (NeurIPS 2024), Zhuang et al., ACIL (NeurIPS 2022, which is plain recursive ridge).
 Shapes: N images, D features, M expanded features, C classes, G ridges of a grid.
 """
 

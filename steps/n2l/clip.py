@@ -1,6 +1,7 @@
 """A small CLIP trained here: an image tower and a text tower into one space, a contrastive loss.
 
-Shapes: B images of a batch, U different names of a batch, L letters of a name, F features, D embedding.
+Shapes: B images of a batch, U different names of a batch, L letters of a name, F features,
+D embedding.
 """
 
 import math
@@ -37,7 +38,7 @@ class ConvTower(nn.Module):
 
 
 class LetterTower(nn.Module):
-    """Names as rows of letters (U, L) to embeddings: a letter at a place is a vector, then an MLP."""
+    """Names as rows of letters (U, L) to embeddings: a letter and place is a vector."""
 
     def __init__(self, length: int, width: int, embed_dim: int) -> None:
         super().__init__()
@@ -97,8 +98,8 @@ def as_letters(names: Sequence[str]) -> Tensor:
 def contrastive(model: Clip, images: Tensor, labels: Tensor, names: Tensor) -> Tensor:
     """Return CLIP's loss (nats) where images of a batch may share a name.
 
-    An image is to find its name among the batch's names, a name its images among the batch's: the mean
-    over them of minus the log-probability.
+    An image is to find its name among the batch's names, a name its images among the batch's: the
+    mean over them of minus the log-probability.
     """
     present, place_B = labels.unique(return_inverse=True)
     f_BD, g_UD = model(images, names[present])

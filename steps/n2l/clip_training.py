@@ -1,4 +1,4 @@
-"""How the CLIP of a data set and seed is made: trained on its source, or given with hub features."""
+"""How the CLIP of a data set and seed is made: trained here, or given with hub data."""
 
 import argparse
 import math
@@ -105,7 +105,7 @@ def warmup_cosine(steps: int, warmup_share: float) -> Callable[[int], float]:
 
 @torch.inference_mode()
 def embedded(model: Clip, note: dict[str, Any], data: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Return embeddings of all images (N x D) and of the class names (C x D), as the towers give them."""
+    """Return embeddings of all images (N x D) and of the class names (C x D), unscaled."""
     model.eval()
     images = torch.cat([model.image(chunk) for chunk in data["images"].split(500)])
     places = [note["names"].index(name) for name in note["classes"]]

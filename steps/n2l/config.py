@@ -31,7 +31,7 @@ Prepare = create_model(
 
 
 class Train(FitConfig):
-    """How the CLIP of a data set is trained; of hub data it is a pretrained one, and this unread."""
+    """How the CLIP of a data set is trained; hub data bring their own and leave this unread."""
 
     embed_dim: int = Field(ge=2, description="length of image and text embeddings")
     width: int = Field(ge=1, description="channels or hidden units of the trained towers")

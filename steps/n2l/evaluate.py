@@ -10,10 +10,9 @@ import numpy as np
 
 from steps.n2l import baselines, embeddings, measures
 from steps.n2l.config import Merge
-from steps.n2l.estimator import fused
 from steps.n2l.labelling import with_length
 from steps.n2l.learner import EXPANDED, UNFUSED
-from steps.n2l.refine import zero_shot
+from steps.n2l.refine import fused, zero_shot
 from steps.shared.config import read_config, step_parser
 from steps.shared.runtime import InputError, read_csv, run_step, write_csv
 

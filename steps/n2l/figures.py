@@ -126,8 +126,8 @@ def _interval(own_S: np.ndarray) -> tuple[float, float, float]:
 def confusion(tasks: Mapping[str, list[dict[str, np.ndarray]]]) -> "Figure":
     """Draw which label images of each class get, before and after refinement, one class order.
 
-    Of digits all classes in their order: labels stay within a task, so squares along the diagonal are
-    all that can be filled. Of the others the first task.
+    Of digits all classes in their order: labels stay within a task, so squares along the diagonal
+    are all that can be filled. Of the others the first task.
     """
     import matplotlib.pyplot as plt
 
@@ -154,7 +154,7 @@ def confusion(tasks: Mapping[str, list[dict[str, np.ndarray]]]) -> "Figure":
 
 
 def singular(tasks: Mapping[str, list[dict[str, np.ndarray]]]) -> "Figure":
-    """Draw the singular values of every task's features and where the rule cuts, one class order."""
+    """Draw the singular values of every task's features and the rule's cut, one class order."""
     figure, axes = panels(list(tasks), 3.8)
     for ax, (_, parts) in zip(axes, tasks.items(), strict=True):
         for index, part in enumerate(parts):

@@ -58,8 +58,8 @@ def label_task(
 ) -> Labelled:
     """Return the labels of a task's images and their weights.
 
-    `cosine_NC`: with the names of this task's classes alone. `given_N` are true labels, which are never
-    refined; without cosines the entropies then come from a ridge classifier of the task.
+    `cosine_NC`: with the names of this task's classes alone. `given_N` are true labels, which are
+    never refined; without cosines the entropies then come from a ridge classifier of the task.
     """
     if cosine_NC is None and given_N is None:
         raise InputError("a task without labels needs the cosines with its class names")

@@ -1,7 +1,8 @@
 """Every row of the tables, learnt over the tasks of one class order; no test image is seen here.
 
-A classifier is a matrix after every task, its columns the classes in their order. Where a row's weights
-are random it is learnt `draws` times. Shapes: N images of a task, D features, C classes so far.
+A classifier is a matrix after every task, its columns the classes in their order. Where a row's
+weights are random it is learnt `draws` times. Shapes: N images of a task, D features, C classes so
+far.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +49,7 @@ EXPANDED = tuple(name for name, row in ROWS.items() if row.expanded)
 
 
 class Task(NamedTuple):
-    """The images of a task: features, places of their true labels in the task, cosines with its names."""
+    """A task's images: features, places of true labels in the task, cosines with its names."""
 
     x_ND: np.ndarray
     true_N: np.ndarray

@@ -18,9 +18,9 @@ def label_accuracy(labels: Sequence[np.ndarray], true: Sequence[np.ndarray]) -> 
 def over_tasks(right_TN: Sequence[np.ndarray], task_N: np.ndarray) -> dict[str, object]:
     """Return accuracies (%) from whether each test image is right after each task.
 
-    `right_TN[t]` counts for images of tasks up to t. `curve`: accuracy over all classes seen, by task;
-    `average` its mean, `last` its end; `forgetting`: how much a task's best accuracy lies above its
-    last, the mean over all tasks but the last.
+    `right_TN[t]` counts for images of tasks up to t. `curve`: accuracy over all classes seen, by
+    task; `average` its mean, `last` its end; `forgetting`: how much a task's best accuracy lies
+    above its last, the mean over all tasks but the last.
     """
     num_tasks = len(right_TN)
     by_task_TT = np.full((num_tasks, num_tasks), np.nan)
@@ -38,10 +38,12 @@ def over_tasks(right_TN: Sequence[np.ndarray], task_N: np.ndarray) -> dict[str, 
 
 
 def column_lengths(w_DC: np.ndarray, labels: Sequence[np.ndarray]) -> dict[str, float]:
-    """Return how uneven the columns of a classifier are, and whether frequent labels have long ones.
+    """Return how uneven the columns of a classifier are, and whether frequent labels have long
+    ones.
 
-    `norm_variation`: standard deviation of the lengths over their mean. `norm_correlation`: Pearson's,
-    of length and number of labels (columns without any included). `labels`: columns, of all tasks.
+    `norm_variation`: standard deviation of the lengths over their mean. `norm_correlation`:
+    Pearson's, of length and number of labels (columns without any included). `labels`: columns, of
+    all tasks.
     """
     lengths_C = np.linalg.norm(w_DC, axis=0)
     counts_C = np.bincount(np.concatenate(labels), minlength=len(lengths_C))

@@ -1,4 +1,6 @@
-"""The continual learner: all rows over the tasks of one data set and class order. Sees no test image."""
+"""The continual learner: all rows over the tasks of one data set and class order. Sees no test
+image.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -41,12 +41,17 @@ def probabilities(cosine_NC: np.ndarray, scale: float) -> np.ndarray:
     return weights_NC / weights_NC.sum(1, keepdims=True)
 
 
+def fused(cosine_NC: np.ndarray, learnt_NC: np.ndarray, scale: float, fusion: float) -> np.ndarray:
+    """Return RAIL's mixture of zero-shot probabilities and ridge scores."""
+    return (1 - fusion) * probabilities(cosine_NC, scale) + fusion * learnt_NC
+
+
 def threshold(singular: np.ndarray, shape: tuple[int, int], theta: float | Rule) -> float:
     """Return the singular value above which directions are kept.
 
-    A number is taken as it is (the paper's is 10). "median" is Gavish and Donoho's hard threshold for
-    noise of unknown size (IEEE Trans. Inf. Theory 60, 2014): omega(b) times the median singular value,
-    b the smaller side over the larger; it asks for no label and has nothing to choose.
+    A number is taken as it is (the paper's is 10). "median" is Gavish and Donoho's hard threshold
+    for noise of unknown size (IEEE Trans. Inf. Theory 60, 2014): omega(b) times the median singular
+    value, b the smaller side over the larger; it asks for no label and has nothing to choose.
     """
     if theta != "median":
         if isinstance(theta, str) or not theta >= 0:
@@ -86,10 +91,11 @@ def refine(
     ridge: float,
     iterations: int,
 ) -> Refined:
-    """Refit a ridge classifier on its own labels in the directions with singular values above theta.
+    """Refit a ridge classifier on its own labels in the directions with singular values above
+    theta.
 
-    X_K = X V_K; repeated: W' = (X_K^T X_K + ridge I)^-1 X_K^T Y, labels = argmax X_K W'. In the basis V
-    the matrix to invert is diagonal, so X_K W' = U_K diag(d^2 / (d^2 + ridge)) U_K^T Y.
+    X_K = X V_K; repeated: W' = (X_K^T X_K + ridge I)^-1 X_K^T Y, labels = argmax X_K W'. In the
+    basis V the matrix to invert is diagonal, so X_K W' = U_K diag(d^2 / (d^2 + ridge)) U_K^T Y.
     """
     u_NK, singular = left_vectors(x_ND)
     cut = threshold(singular, x_ND.shape, theta)

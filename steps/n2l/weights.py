@@ -41,8 +41,8 @@ def within_classes(
     """Return each image's weight within its class (`scope` class) or its task.
 
     As many values as images are drawn from N(1, 1/4) (variance), or are its quantiles, or are drawn
-    from U(0.5, 1.5); the surest image, that of lowest entropy, gets the largest. `inverse_entropy` is
-    1 / entropy, scaled to a mean of 1. Equal entropies keep the order of the images.
+    from U(0.5, 1.5); the surest image, that of lowest entropy, gets the largest. `inverse_entropy`
+    is 1 / entropy, scaled to a mean of 1. Equal entropies keep the order of the images.
     """
     if kind == "none":
         return np.ones(len(labels_N))
