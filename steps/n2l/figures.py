@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.n2l.evaluate import read_classifiers
+from steps.n2l.evaluate import read_labels
 from steps.shared.intervals import t_interval
 from steps.shared.plots import GREY, PALETTE, dot_interval, label_lines, line_with_band
 from steps.shared.runtime import InputError
@@ -48,18 +48,15 @@ def draw(
 
 def figure_data(folder: Path) -> list[dict[str, np.ndarray]]:
     """Return, of the lowest seed, each task's labels, singular values and theta."""
-    paths = sorted(
-        folder.glob("seed*/classifiers.safetensors"), key=lambda p: int(p.parent.name[4:])
-    )
+    paths = sorted(folder.glob("seed*/labels.safetensors"), key=lambda p: int(p.parent.name[4:]))
     if not paths:
-        raise InputError(f"{folder}: holds no classifiers (seed*/classifiers.safetensors)")
+        raise InputError(f"{folder}: holds no labels (seed*/labels.safetensors)")
     found: list[dict[str, np.ndarray]] = []
-    for key, value in sorted(read_classifiers(paths[0]).items()):
-        protocol, *parts = key.split("/")
-        if protocol == "b0" and parts[0] == "figure":
-            task = int(parts[2])
-            found += [{} for _ in range(task + 1 - len(found))]
-            found[task][parts[1]] = value
+    for key, value in sorted(read_labels(paths[0]).items()):
+        if key.startswith("figure/"):
+            _, kind, task = key.split("/")
+            found += [{} for _ in range(int(task) + 1 - len(found))]
+            found[int(task)][kind] = value
     return found
 
 

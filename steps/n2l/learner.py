@@ -43,6 +43,7 @@ ROWS = {
     "n2l": Row(refine=True, inter=True, intra="normal"),
     "labels": Row(given=True, inter=True, intra="normal"),
 }
+N2L = ROWS["n2l"]
 VARIANTS = ("none", "inverse_entropy", "uniform", "normal", "quantile")  # of n2l's intra weights
 UNFUSED = ("zero_shot", "sequential", *(name for name, row in ROWS.items() if not row.fused))
 EXPANDED = tuple(name for name, row in ROWS.items() if row.expanded)

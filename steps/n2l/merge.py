@@ -1,5 +1,7 @@
-"""The continual learner: all rows over the tasks of one data set and class order. Sees no test
-image.
+"""The learner's side of all rows: labels and weights for the images of every task of a class order.
+
+With them and the images the classifiers are a closed form; `evaluate` computes and tests them. No
+test image is seen here.
 """
 
 from collections.abc import Iterator
@@ -17,11 +19,11 @@ from steps.shared.runtime import InputError, run_step, write_csv
 
 LABELS = ["table", "split", "row", "metric", "x", "draw", "value"]
 Line = dict[str, Any]
-Found = tuple[dict[str, np.ndarray], list[Line]]  # arrays of a protocol by name, and lines
+Found = tuple[dict[str, list[Labelled]], list[Line]]  # labels of every task by row/draw, and lines
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write classifiers.safetensors and labels.csv, what is known without test images."""
+    """Write labels.safetensors, and labels.csv, what is known without test images."""
     parser = step_parser(__doc__)
     parser.add_argument("--dataset", required=True)
     parser.add_argument("--learn", type=Path, required=True, help="learn.safetensors of train")
@@ -41,94 +43,91 @@ def main(argv: list[str] | None = None) -> None:
         for name, protocol in config.protocols[args.dataset].items():
             tasks = embeddings.tasks(order_C, protocol)
             given = learner.problem(found, tasks, config, args.seed)
-            made = [main_rows, sweep, *([variants, figure_data] if name == "b0" else [])]
-            for more, own in (make(given) for make in made):
-                arrays |= {f"{name}/{key}": value for key, value in more.items()}
+            made = [main_rows, sweep, *([variants, identities] if name == "b0" else [])]
+            for labels, own in (make(given) for make in made):
+                for key, parts in labels.items():
+                    arrays |= {f"{name}/{key}/{part}": a for part, a in packed(parts).items()}
                 lines += [{"x": "", **line, "split": name} for line in own]
-    save(args.out / "classifiers.safetensors", arrays)
+            if name == "b0":
+                arrays |= for_figures(given)
+    from safetensors.numpy import save_file
+
+    with atomic_path(args.out / "labels.safetensors") as temporary:
+        save_file(arrays, temporary)
     write_csv(args.out / "labels.csv", LABELS, lines)
 
 
-def save(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write classifiers in float32, labels as they are."""
-    from safetensors.numpy import save_file
-
-    small = {
-        key: np.ascontiguousarray(a, dtype=np.float32 if a.dtype == np.float64 else a.dtype)
-        for key, a in arrays.items()
+def packed(parts: list[Labelled]) -> dict[str, np.ndarray]:
+    """Return the labels and weights of all tasks, one task after the other."""
+    return {
+        "labels": np.concatenate([part.labels_N for part in parts]).astype(np.int16),
+        "weights": np.concatenate([part.weight_N for part in parts]),
     }
-    with atomic_path(path) as temporary:
-        save_file(small, temporary)
 
 
 def main_rows(given: learner.Problem) -> Found:
-    """Return the classifiers of all rows, and how right their labels are."""
-    arrays: dict[str, np.ndarray] = {}
+    """Return the labels of the rows, and how right they are; the columns that they lead to."""
+    found: dict[str, list[Labelled]] = {}
     lines: list[Line] = []
-
-    def keep(row: str, draw: int, classifiers: Iterator[np.ndarray]) -> list[np.ndarray]:
-        found = list(classifiers)
-        arrays.update({f"{row}/{draw}/{task}": w for task, w in enumerate(found)})
-        return found
-
     true = [task.true_N for task in given.tasks]
     for name, row in learner.ROWS.items():
         for draw in range(given.config.draws if row.intra == "normal" else 1):
-            labels = learner.labelled(given, row, draw)
-            recursive = keep(name, draw, learner.classifiers(given, row, labels))
+            labels = found[f"{name}/{draw}"] = learner.labelled(given, row, draw)
             if not row.given:
                 before = measures.label_accuracy([part.before_N for part in labels], true)
                 after = measures.label_accuracy([part.labels_N for part in labels], true)
                 lines += [_line(name, "pseudo_before", before, draw)]
                 lines += [_line(name, "pseudo_after", after, draw)]
-            if name == "acil":
-                keep("zero_shot", 0, learner.zero_shot_classifiers(given))
-                keep("sequential", 0, learner.fine_tuned_classifiers(given, labels))
             if name in ("acil", "inter", "n2l"):
+                *_, last = learner.classifiers(given, row, labels)
                 columns = [t.first + f.labels_N for t, f in zip(given.tasks, labels, strict=True)]
-                for metric, value in measures.column_lengths(recursive[-1], columns).items():
+                for metric, value in measures.column_lengths(last, columns).items():
                     lines.append(_line(name, metric, value, draw) | {"table": "norms"})
-            if name == "n2l":
-                joint = list(learner.joint_classifiers(given, labels))
-                if draw == 0:
-                    keep("joint", 0, iter(joint))
-                pairs = zip(recursive, joint, strict=True)
-                error = max(measures.largest_error(one, two) for one, two in pairs)
-                lines.append(_line("n2l", "joint_error", error, draw) | {"table": "identities"})
-    return arrays, lines
+    return found, lines
 
 
 def sweep(given: learner.Problem) -> Found:
-    """Return the last classifiers of N2L at every theta, and how right its labels are."""
-    arrays: dict[str, np.ndarray] = {}
+    """Return N2L's labels at every theta, and how right they are."""
+    found: dict[str, list[Labelled]] = {}
     lines: list[Line] = []
-    row = learner.ROWS["n2l"]
     true = [task.true_N for task in given.tasks]
     for theta in given.config.thetas:
-        labels = learner.labelled(given, row, 0, theta)
-        arrays[f"theta:{theta:g}/0"] = list(learner.classifiers(given, row, labels))[-1]
+        labels = found[f"theta:{theta:g}/0"] = learner.labelled(given, learner.N2L, 0, theta)
         after = measures.label_accuracy([part.labels_N for part in labels], true)
         for metric, value in (("pseudo_after", after), ("kept", measures.kept_directions(labels))):
             lines.append(_line("n2l", metric, value, 0) | {"table": "theta", "x": f"{theta:g}"})
-    return arrays, lines
+    return found, lines
 
 
 def variants(given: learner.Problem) -> Found:
-    """Return the last classifiers of N2L with every kind of weights within a class."""
-    arrays: dict[str, np.ndarray] = {}
+    """Return N2L's labels with every kind of weights within a class."""
+    found = {}
     for variant in learner.VARIANTS:
-        row = learner.ROWS["n2l"]._replace(intra=variant)
+        row = learner.N2L._replace(intra=variant)
         for draw in range(given.config.draws if variant in ("normal", "uniform") else 1):
-            found = learner.classifiers(given, row, learner.labelled(given, row, draw))
-            arrays[f"intra:{variant}/{draw}"] = list(found)[-1]
-    return arrays, []
+            found[f"intra:{variant}/{draw}"] = learner.labelled(given, row, draw)
+    return found, []
 
 
-def figure_data(given: learner.Problem) -> Found:
-    """Return labels and singular values of N2L's tasks, and how far the three forms differ."""
-    arrays: dict[str, np.ndarray] = {}
-    row = learner.ROWS["n2l"]
-    labels = learner.labelled(given, row, 0)
+def identities(given: learner.Problem) -> Found:
+    """Return how far N2L's recursion is from joint training, and its other forms from the first."""
+    labels = learner.labelled(given, learner.N2L, 0)
+    recursive = list(learner.classifiers(given, learner.N2L, labels))
+    joint = learner.joint_classifiers(given, labels)
+    error = _largest(recursive, joint)
+    others = (learner.classifiers(given, learner.N2L, labels, form) for form in ("woodbury", "qr"))
+    lines = [
+        _line("n2l", "joint_error", error, 0),
+        _line("n2l", "forms_error", max(_largest(other, recursive) for other in others), 0),
+        _line("n2l", "kept", measures.kept_directions(labels), 0),
+    ]
+    return {}, [line | {"table": "identities"} for line in lines]
+
+
+def for_figures(given: learner.Problem) -> dict[str, np.ndarray]:
+    """Return N2L's labels before and after refinement and the singular values, task by task."""
+    arrays = {}
+    labels = learner.labelled(given, learner.N2L, 0)
     for task, (part, found) in enumerate(zip(given.tasks, labels, strict=True)):
         arrays |= {
             **{f"figure/true/{task}": part.first + part.true_N},
@@ -137,15 +136,11 @@ def figure_data(given: learner.Problem) -> Found:
             **{f"figure/singular/{task}": found.singular},
             **{f"figure/theta/{task}": np.array([found.theta])},
         }
-    kept = _line("n2l", "kept", measures.kept_directions(labels), 0) | {"table": "identities"}
-    return arrays, [kept, _forms(given, row, labels)]
+    return arrays
 
 
-def _forms(given: learner.Problem, row: learner.Row, labels: list[Labelled]) -> Line:
-    final = {f: list(learner.classifiers(given, row, labels, f))[-1] for f in ("woodbury", "qr")}
-    gram = list(learner.classifiers(given, row, labels))[-1]
-    error = max(measures.largest_error(w, gram) for w in final.values())
-    return _line("n2l", "forms_error", error, 0) | {"table": "identities"}
+def _largest(found: Iterator[np.ndarray] | list, expected: Iterator[np.ndarray] | list) -> float:
+    return max(measures.largest_error(w, e) for w, e in zip(found, expected, strict=True))
 
 
 def _line(row: str, metric: str, value: float, draw: int) -> Line:

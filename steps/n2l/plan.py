@@ -61,11 +61,11 @@ class Files:
         return {key: f"{folder}/{name}" for key, name in names.items()}
 
     def merged(self, row: str) -> dict[str, str]:
-        """Return what the learner leaves for a seed."""
+        """Return what the learner leaves for a seed: its labels, and what is known of them."""
         folder = f"results/{{scale}}/n2l/merge/{row}/seed{{seed}}"
         return {
-            "classifiers": f"{folder}/classifiers.safetensors",
-            "labels": f"{folder}/labels.csv",
+            "labels": f"{folder}/labels.safetensors",
+            "known": f"{folder}/labels.csv",
         }
 
     def runs(self, row: str) -> str:

@@ -79,7 +79,7 @@ for row in rows("n2l"):
             config=N2L.merge_config(row),
             code=code("steps.n2l.merge"),
         message:
-            "{rule} seed {wildcards.seed}: all rows over the tasks of a class order"
+            "{rule} seed {wildcards.seed}: labels and weights of every task"
         shell:
             "python -m steps.n2l.merge --config {params.config:q} --scale {wildcards.scale}"
             " --dataset {params.dataset} --seed {wildcards.seed} --threads {threads}"
@@ -108,12 +108,12 @@ for row in rows("n2l"):
             config=N2L.merge_config(row),
             code=code("steps.n2l.evaluate"),
         message:
-            "{rule} seed {wildcards.seed}: accuracy on the test images"
+            "{rule} seed {wildcards.seed}: classifiers, and their accuracy"
         shell:
             "python -m steps.n2l.evaluate --config {params.config:q} --scale {wildcards.scale}"
             " --dataset {params.dataset} --seed {wildcards.seed} --threads {threads}"
-            " --learn {input.learn} --test {input.test} --classifiers {input.classifiers}"
-            " --labels {input.labels}"
+            " --learn {input.learn} --test {input.test} --labels {input.labels}"
+            " --known {input.known}"
             " --out results/{wildcards.scale}/n2l/evaluate/seeds 2> {log}"
 
 
