@@ -7,7 +7,7 @@ Everything in float64 on two threads, wall seconds; sides take turns, medians, w
 largest ratio of one turn; results are compared before anything is timed. The peers: ACIL's
 recursive update as Zhuang et al. (NeurIPS 2022, equations 9 and 10) write it, in torch, in batches
 of 512; RanPAC's choice among 17 ridges by a solve for each (McDonnell et al., NeurIPS 2023), in
-torch; scikit-learn's Ridge fitted anew on all images after every task. Writes
+torch; scikit-learn's Ridge fitted anew on all images after every task, with weights. Writes
 benchmarks/results/n2l.csv.
 """
 
@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ RIDGE = 100.0
 RIDGES = [10.0**power for power in range(-8, 9)]  # RanPAC's grid
 BATCH = 512
 TOLERANCE = 1e-8  # of the largest value compared
-Tasks = list[tuple[np.ndarray, np.ndarray]]
+Tasks = list[tuple[np.ndarray, np.ndarray, np.ndarray]]  # features, targets, weights
 
 
 def main() -> None:
@@ -68,15 +69,21 @@ def tasks(args: argparse.Namespace) -> Tasks:
     for task in range(args.tasks):
         x_ND = np.maximum(rng.normal(size=(args.images, args.features)), 0)
         labels = task * step + rng.integers(0, step, args.images)
-        found.append((x_ND, one_hot(labels, (task + 1) * step)))
+        weight_N = rng.uniform(0.5, 1.5, args.images)
+        found.append((x_ND, one_hot(labels, (task + 1) * step), weight_N))
     return found
+
+
+def unweighted(stream: Tasks) -> Tasks:
+    """Return the tasks with weights of 1, since ACIL has none."""
+    return [(x_ND, y_NC, np.ones(len(x_ND))) for x_ND, y_NC, _ in stream]
 
 
 def ours(stream: Tasks) -> np.ndarray:
     """Return the classifier after all tasks, having had one after each."""
     learner = Gram(stream[0][0].shape[1], RIDGE)
-    for x_ND, y_NC in stream:
-        learner.update(x_ND, y_NC, np.ones(len(x_ND)))
+    for task in stream:
+        learner.update(*task)
         w_DC = learner.solve()
     return w_DC
 
@@ -85,7 +92,7 @@ def acil(stream: Tasks) -> np.ndarray:
     """Return the same by the equations of ACIL, in the order in which they are written."""
     dim = stream[0][0].shape[1]
     R, W = torch.eye(dim, dtype=torch.double) / RIDGE, torch.zeros(dim, 0, dtype=torch.double)
-    for x_ND, y_NC in stream:
+    for x_ND, y_NC, _ in stream:
         for begin in range(0, len(x_ND), BATCH):
             X, Y = (torch.from_numpy(part[begin : begin + BATCH]) for part in (x_ND, y_NC))
             W = torch.cat([W, W.new_zeros(dim, Y.shape[1] - W.shape[1])], dim=1)
@@ -101,27 +108,27 @@ def joint(stream: Tasks) -> np.ndarray:
 
     for end in range(1, len(stream) + 1):
         width = stream[end - 1][1].shape[1]
-        x_ND = np.concatenate([x for x, _ in stream[:end]])
+        x_ND = np.concatenate([x for x, _, _ in stream[:end]])
         y_NC = np.concatenate(
-            [np.pad(y, ((0, 0), (0, width - y.shape[1]))) for _, y in stream[:end]]
+            [np.pad(y, ((0, 0), (0, width - y.shape[1]))) for _, y, _ in stream[:end]]
         )
-        w_DC = Ridge(alpha=RIDGE, fit_intercept=False).fit(x_ND, y_NC).coef_.T
+        weight_N = np.concatenate([weight for _, _, weight in stream[:end]])
+        w_DC = Ridge(alpha=RIDGE, fit_intercept=False).fit(x_ND, y_NC, weight_N).coef_.T
     return w_DC
 
 
 def whole_stream(stream: Tasks, size: str, repeats: int) -> Iterator[dict[str, Any]]:
     """Race the recursion over all tasks."""
-    expected = ours(stream)
     peers = (
-        ("ACIL's recursion, batches of 512", acil, "torch"),
-        ("Ridge on all so far", joint, "scikit-learn"),
+        ("ACIL's recursion, batches of 512", acil, "torch", unweighted(stream)),
+        ("Ridge on all so far, weighted", joint, "scikit-learn", stream),
     )
-    for name, side, package in peers:
-        error = difference(side(stream), expected)
-        pairs = alternate(repeats, lambda: seconds(ours, stream), lambda s=side: seconds(s, stream))
+    for name, side, package, given in peers:
+        error = difference(side(given), ours(given))
+        mine, theirs = partial(seconds, ours, given), partial(seconds, side, given)
         yield outcome(
             *("a classifier after every task", size, f"{name} ({package})"),
-            *(importlib.metadata.version(package), pairs),
+            *(importlib.metadata.version(package), alternate(repeats, mine, theirs)),
             **{"unit": "s", "error": error},
         )
 
@@ -137,40 +144,35 @@ def ranpac(features: Tensor, Y: Tensor) -> list[float]:
     return losses
 
 
-def search(task: tuple[np.ndarray, np.ndarray], repeats: int) -> Iterator[dict[str, Any]]:
-    """Race the choice of the ridge on a task, with few and with many images beside features."""
-    x_ND, y_NC = task
-    wide_ND = x_ND[:, : len(x_ND) // 2]  # more images than features
-    for features in (x_ND, wide_ND):
-        tensors = (torch.from_numpy(np.ascontiguousarray(features)), torch.from_numpy(y_NC))
-        found, theirs = hold_out_losses(features, y_NC, RIDGES), np.array(ranpac(*tensors))
-        # at ridges below 1e-4 of a singular matrix their solve itself has few digits
-        sound = np.array(RIDGES) >= 1e-4
-        error = difference(found[sound], theirs[sound])
-        if found.argmin() != theirs.argmin():
-            raise SystemExit("results differ: another ridge is chosen")
-        pairs = alternate(
-            repeats,
-            lambda f=features: seconds(hold_out_losses, f, y_NC, RIDGES),
-            lambda t=tensors: seconds(ranpac, *t),
-        )
-        size = f"N = {features.shape[0]}, M = {features.shape[1]}, {len(RIDGES)} ridges"
-        version = importlib.metadata.version("torch")
-        yield outcome(
-            *("choice of the ridge on one task", size, "RanPAC's search (torch)", version, pairs),
-            **{"unit": "s", "error": error},
-        )
+def search(task: tuple[np.ndarray, ...], repeats: int) -> Iterator[dict[str, Any]]:
+    """Race the choice of the ridge on a task."""
+    x_ND, y_NC, _ = task
+    tensors = (torch.from_numpy(x_ND), torch.from_numpy(y_NC))
+    found, theirs = hold_out_losses(x_ND, y_NC, RIDGES), np.array(ranpac(*tensors))
+    # at ridges below 1e-4 of a singular matrix their solve itself has few digits
+    sound = np.array(RIDGES) >= 1e-4
+    error = difference(found[sound], theirs[sound])
+    if found.argmin() != theirs.argmin():
+        raise SystemExit("results differ: another ridge is chosen")
+    mine = partial(seconds, hold_out_losses, x_ND, y_NC, RIDGES)
+    pairs = alternate(repeats, mine, partial(seconds, ranpac, *tensors))
+    yield outcome(
+        "choice of the ridge on one task",
+        f"N = {x_ND.shape[0]}, M = {x_ND.shape[1]}, {len(RIDGES)} ridges",
+        *("RanPAC's search (torch)", importlib.metadata.version("torch"), pairs),
+        **{"unit": "s", "error": error},
+    )
 
 
 def memory(stream: Tasks, size: str) -> Iterator[dict[str, Any]]:
     """Compare what is kept, and show that the process does not grow from task to task."""
     learner, after = Gram(stream[0][0].shape[1], RIDGE), []
-    for x_ND, y_NC in stream:
-        learner.update(x_ND, y_NC, np.ones(len(x_ND)))
+    for task in stream:
+        learner.update(*task)
         learner.solve()
         after.append(anonymous_mib())
     kept = sum(value.nbytes for value in learner.state.values()) / 2**20
-    images = sum(x.nbytes + y.nbytes for x, y in stream) / 2**20
+    images = sum(x.nbytes + y.nbytes for x, y, _ in stream) / 2**20
     version = importlib.metadata.version("scikit-learn")
     yield outcome(
         *("kept after the last task", size, "all images", version, [(kept, images)]),

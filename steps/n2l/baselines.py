@@ -37,10 +37,10 @@ def hold_out_losses(x_NM: np.ndarray, y_NC: np.ndarray, ridges: Sequence[float])
     fitted = int((1 - HOLD_OUT) * len(x_NM))
     train_NM, target_NC, held_NM = x_NM[:fitted], y_NC[:fitted], x_NM[fitted:]
     if fitted <= x_NM.shape[1]:
-        values, vectors = eigh(train_NM @ train_NM.T)
+        values, vectors = eigh(train_NM @ train_NM.T, driver="evd")
         left, right = held_NM @ (train_NM.T @ vectors), vectors.T @ target_NC
     else:
-        values, vectors = eigh(train_NM.T @ train_NM)
+        values, vectors = eigh(train_NM.T @ train_NM, driver="evd")
         left, right = held_NM @ vectors, vectors.T @ (train_NM.T @ target_NC)
     values = np.maximum(values, 0)[:, None]
     errors = (left @ (right / (values + ridge)) - y_NC[fitted:] for ridge in ridges)

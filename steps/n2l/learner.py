@@ -159,4 +159,5 @@ def joint_classifiers(given: Problem, labels: Sequence[Labelled]) -> Iterator[np
         )
         weight_N = np.concatenate([found.weight_N for _, found in pairs[:end]])
         model = Ridge(alpha=given.config.ridge, fit_intercept=False, solver="cholesky")
-        yield model.fit(x_ND, y_NC, sample_weight=weight_N).coef_.T
+        # of a single class scikit-learn gives a vector
+        yield np.atleast_2d(model.fit(x_ND, y_NC, sample_weight=weight_N).coef_).T

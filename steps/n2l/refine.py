@@ -70,9 +70,9 @@ def left_vectors(x_ND: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     num_images, num_features = x_ND.shape
     if num_images <= num_features:
-        squares, vectors = eigh(x_ND @ x_ND.T)
+        squares, vectors = eigh(x_ND @ x_ND.T, driver="evd")
     else:
-        squares, right = eigh(x_ND.T @ x_ND)
+        squares, right = eigh(x_ND.T @ x_ND, driver="evd")
         vectors = x_ND @ right
     singular = np.sqrt(np.maximum(squares[::-1], 0))
     vectors = np.ascontiguousarray(vectors[:, ::-1])

@@ -8,7 +8,7 @@ Woodbury form is worthless in float32. Shapes: N images, D features, C classes s
 from typing import Literal, Protocol
 
 import numpy as np
-from scipy.linalg import blas, cho_factor, cho_solve, cholesky, lapack, solve_triangular
+from scipy.linalg import blas, cholesky, lapack, solve_triangular
 
 from steps.shared.runtime import InputError
 
@@ -48,6 +48,7 @@ class Gram:
         self.ridge = ridge
         gram_DD = np.zeros((num_features, num_features), order="F")
         self.state = {"gram": gram_DD, "cross": np.zeros((num_features, 0))}
+        self.work_DD = np.empty_like(gram_DD)  # a factorisation's place: fresh memory costs time
 
     def update(self, x_ND: np.ndarray, y_NC: np.ndarray, weight_N: np.ndarray) -> None:
         """See `Recursion`; only the lower triangle of A is kept up to date."""
@@ -57,16 +58,21 @@ class Gram:
         self.state["gram"] = blas.dsyrk(
             1.0, x_ND.T, beta=1.0, c=gram_DD, lower=True, overwrite_c=True
         )
-        cross_DC = widened(self.state["cross"], y_NC.shape[1])
-        cross_DC += x_ND.T @ widened(y_NC, cross_DC.shape[1])
-        self.state["cross"] = cross_DC
+        cross_DC = np.asfortranarray(widened(self.state["cross"], y_NC.shape[1]))
+        y_NC = np.ascontiguousarray(widened(y_NC, cross_DC.shape[1]))
+        # by the same library as above: numpy has a BLAS of its own, whose threads would compete
+        self.state["cross"] = blas.dgemm(
+            1.0, x_ND.T, y_NC.T, beta=1.0, c=cross_DC, trans_b=True, overwrite_c=True
+        )
 
     def solve(self) -> np.ndarray:
         """See `Recursion`."""
-        gram_DD = self.state["gram"].copy(order="F")
-        np.fill_diagonal(gram_DD, gram_DD.diagonal() + self.ridge)
-        factor = cho_factor(gram_DD, lower=True, overwrite_a=True, check_finite=False)
-        return cho_solve(factor, self.state["cross"], check_finite=False)
+        self.work_DD[...] = self.state["gram"]
+        np.fill_diagonal(self.work_DD, self.work_DD.diagonal() + self.ridge)
+        lower_DD, failed = lapack.dpotrf(self.work_DD, lower=True, clean=False, overwrite_a=True)
+        if failed:
+            raise InputError(f"ridge = {self.ridge}: too small for these features in float64")
+        return lapack.dpotrs(lower_DD, self.state["cross"], lower=True)[0]
 
 
 class Woodbury:
