@@ -58,12 +58,12 @@ class Gram:
         self.state["gram"] = blas.dsyrk(
             1.0, x_ND.T, beta=1.0, c=gram_DD, lower=True, overwrite_c=True
         )
-        cross_DC = np.asfortranarray(widened(self.state["cross"], y_NC.shape[1]))
-        y_NC = np.ascontiguousarray(widened(y_NC, cross_DC.shape[1]))
+        cross_DC = widened(self.state["cross"], y_NC.shape[1])
+        own = np.flatnonzero(y_NC.any(axis=0))  # a task has few of the classes
         # by the same library as above: numpy has a BLAS of its own, whose threads would compete
-        self.state["cross"] = blas.dgemm(
-            1.0, x_ND.T, y_NC.T, beta=1.0, c=cross_DC, trans_b=True, overwrite_c=True
-        )
+        y_NC = np.ascontiguousarray(y_NC[:, own])
+        cross_DC[:, own] += blas.dgemm(1.0, x_ND.T, y_NC.T, trans_b=True)
+        self.state["cross"] = np.asfortranarray(cross_DC)
 
     def solve(self) -> np.ndarray:
         """See `Recursion`."""
