@@ -72,6 +72,11 @@ class Files:
         """Return what evaluating a seed leaves."""
         return f"results/{{scale}}/n2l/evaluate/seeds/{row}_seed{{seed}}.csv"
 
+    def tables(self) -> str:
+        """Return the tables' declaration: that of the data made here, or of the paper's."""
+        paper = all(self.kind(row) == "hub" for row in self.rows)
+        return f"steps/n2l/tables{'_paper' if paper else ''}.yaml"
+
     def of_all(self, files: Callable[[str], Any]) -> list[str]:
         """Return the files that `files` gives for a row, of every row and seed."""
         return [

@@ -4,10 +4,11 @@ import argparse
 from pathlib import Path
 
 from steps.n2l.plan import FIGURES
+from steps.shared.claim_spec import Claim
 from steps.shared.claims import evaluate_claims, load_claims
 from steps.shared.page import render_html
 from steps.shared.runtime import InputError, read_csv, run_step, write_csv, write_json, write_text
-from steps.shared.table_spec import Table, load_tables, undeclared
+from steps.shared.table_spec import load_tables, undeclared
 from steps.shared.tables import aggregate, render_markdown, write_table
 from steps.shared.tracking import log_run
 
@@ -26,10 +27,11 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--scale", default="mini")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(argv)
-    tables, claims = load_tables(args.tables), load_claims(args.claims)
+    tables = load_tables(args.tables)
+    # claims measured on other data sets are those of another scale
+    claims = [claim for claim in load_claims(args.claims) if _about(claim, args.datasets)]
     if problems := undeclared(claims, tables):
         raise InputError(f"{args.claims}: {'; '.join(problems)}")
-    tables = [own for table in tables if (own := _of(table, args.datasets))]
     runs = [run for path in args.runs for run in read_csv(path)]
     write_csv(args.out / "runs.csv", list(runs[0]), runs)
     cells = aggregate(runs, tables)
@@ -43,10 +45,8 @@ def main(argv: list[str] | None = None) -> None:
     _mirror(args, verdicts)
 
 
-def _of(table: Table, datasets: list[str]) -> Table | None:
-    """Return a table with the columns of these data sets, or None if it has no such column."""
-    columns = [column for column in table.columns if column.dataset in datasets]
-    return table.model_copy(update={"columns": columns}) if columns else None
+def _about(claim: Claim, datasets: list[str]) -> bool:
+    return claim.measure is None or set(claim.measure.dataset) <= set(datasets)
 
 
 def _metrics(cells: list[dict], verdicts: list[dict]) -> dict:

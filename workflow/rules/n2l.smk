@@ -124,7 +124,7 @@ rule n2l_report_tables:
         runs=N2L.of_all(N2L.runs),
         learned=N2L.of_all(N2L.merged),
         claims="steps/n2l/claims.yaml",
-        tables="steps/n2l/tables.yaml",
+        tables=N2L.tables(),
     output:
         runs="results/{scale}/n2l/evaluate/runs.csv",
         table="results/{scale}/n2l/evaluate/table.csv",

@@ -1,6 +1,8 @@
 """N2L's data: digits and glyphs, emoji, frozen towers, the paper scale's loading path, the plan."""
 
 import copy
+import json
+import shutil
 import sys
 import types
 from pathlib import Path
@@ -12,13 +14,15 @@ from n2l_runs import learnt, trained
 from PIL import Image
 from torch import nn
 
-from steps.n2l import clip, digits_data, efficientnet, emoji_data, hub_data, prepare
+from steps.n2l import clip, digits_data, efficientnet, emoji_data, hub_data, prepare, report
 from steps.n2l.data_config import Hub
-from steps.n2l.plan import Files
+from steps.n2l.plan import FIGURES, Files
 from steps.shared.asset_manifest import load_manifest
 from steps.shared.assets import cache_root
 from steps.shared.config import load, validate
 from steps.shared.runtime import InputError, write_json
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 # digits
@@ -192,8 +196,6 @@ def test_the_paper_scales_path_from_a_folder_of_images_to_runs(tmp_path, monkeyp
                 pixels[..., place] += 150
                 Image.fromarray(pixels).save(folder / f"{index}.png")
     pretend_open_clip(monkeypatch)
-    import json
-
     config = json.dumps({"aircraft": hub_config(tmp_path / "images")})
     prepare.main(["--dataset", "aircraft", "--config", config, "--out", "prepare"])
     trained("clip", data="prepare/aircraft.json")
@@ -206,6 +208,14 @@ def test_the_paper_scales_path_from_a_folder_of_images_to_runs(tmp_path, monkeyp
         if line[:3] == ["aircraft"] * 2 + ["b0"] and line[4] == "last"
     }
     assert last["zero_shot"] == last["n2l"] == 100
+    learned = tmp_path / "learned/aircraft/seed0"
+    shutil.copytree("out/merge", learned)
+    flags = ["--datasets", "aircraft", "--runs", str(runs), "--learned", "learned"]
+    flags += ["--claims", str(ROOT / "steps/n2l/claims.yaml"), "--scale", "paper"]
+    flags += ["--tables", str(ROOT / "steps/n2l/tables_paper.yaml"), "--out", "report"]
+    report.main(flags)
+    assert "Aircraft, CLIP ViT-B/16" in Path("report/table.md").read_text()
+    assert len(list(Path("report/figures").glob("*.svg"))) == len(FIGURES)
 
 
 def test_without_open_clip_one_line_says_what_to_install(monkeypatch):
