@@ -1,0 +1,135 @@
+"""How the CLIP of a data set and seed is made: trained here, or given with hub data."""
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from steps.n2l import embeddings
+from steps.n2l.clip import Clip, ConvTower, FeatureTower, LetterTower, as_letters, contrastive
+from steps.n2l.config import Train
+from steps.shared.fit import Fit
+from steps.shared.runtime import InputError, is_main_process, read_json, stream, write_csv
+from steps.shared.tracking import LiveRun
+
+HISTORY = ("step", "train_loss", "learning_rate", "grad_norm")
+
+
+def read_data(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return what prepare left: the manifest and the tensors beside it."""
+    note = read_json(manifest)
+    try:
+        return note, load_file(manifest.with_suffix(".safetensors"))
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{manifest}: its tensors cannot be read ({error})") from None
+
+
+def build(note: dict[str, Any], data: dict[str, Tensor], config: Train, seed: int) -> Clip:
+    """Return an untrained CLIP; weights are drawn from (n2l, init, seed)."""
+    torch.manual_seed(int(stream("n2l", "init", seed).integers(2**63)))
+    width, dim = config.width, config.embed_dim
+    if note["kind"] == "glyphs":
+        image = ConvTower(data["source"].shape[-1], width, dim)
+        text = LetterTower(as_letters(note["names"]).shape[1], 4 * width, dim)
+    else:
+        image = FeatureTower(data["source"].shape[1], width, dim, config.dropout)
+        text = FeatureTower(data["names"].shape[1], width, dim, config.dropout)
+    return Clip(image, text, config.temperature)
+
+
+def names_of(note: dict[str, Any], data: dict[str, Tensor]) -> Tensor:
+    """Return the text tower's input for every name of the source."""
+    return as_letters(note["names"]) if note["kind"] == "glyphs" else data["names"]
+
+
+def train(
+    note: dict[str, Any],
+    data: dict[str, Tensor],
+    config: Train,
+    args: argparse.Namespace,
+    state: Path,
+    live: LiveRun | None,
+) -> Fit:
+    """Train on the source, from where an interrupted job left it."""
+    batches = source_batches(len(data["source"]), config.batch_size, config.steps, args.seed)
+    names = names_of(note, data)
+
+    def batch(update: int) -> tuple[Tensor, ...]:
+        torch.manual_seed(update)  # for dropout, also after an interruption
+        chosen = torch.from_numpy(batches[update - 1])
+        return data["source"][chosen], data["source_labels"][chosen]
+
+    fit = Fit(
+        build(note, data, config, args.seed),
+        config,
+        batch=batch,
+        loss=lambda model, pair: contrastive(model, *pair, names),
+        rate=warmup_cosine(config.steps, config.warmup_share),
+        state=state,
+        cpu=args.device == "cpu",
+    )
+    fit.resume()
+    on_log = live.log if live else lambda step, metrics: None
+    fit.run(config.steps, label=f"n2l {args.row} seed {args.seed}", on_log=on_log)
+    return fit
+
+
+def source_batches(count: int, batch_size: int, updates: int, seed: int) -> np.ndarray:
+    """Return the source images of every update (updates x B), epoch after epoch in a new order."""
+    if batch_size > count:
+        raise InputError(f"batch_size = {batch_size}: must be at most the {count} source images")
+    rng = stream("n2l", "data", seed)
+    epochs = -(-updates * batch_size // count)
+    order = np.concatenate([rng.permutation(count) for _ in range(epochs)])
+    return order[: updates * batch_size].reshape(updates, batch_size)
+
+
+def warmup_cosine(steps: int, warmup_share: float) -> Callable[[int], float]:
+    """Return update -> multiplier of the peak rate: linear to 1, then half a cosine down to 0."""
+    warmup = max(1, round(warmup_share * steps))
+
+    def multiplier(update: int) -> float:
+        if update <= warmup:
+            return update / warmup
+        return (1 + math.cos(math.pi * (update - warmup - 0.5) / (steps - warmup))) / 2
+
+    return multiplier
+
+
+@torch.inference_mode()
+def embedded(model: Clip, note: dict[str, Any], data: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """Return embeddings of all images (N x D) and of the class names (C x D), unscaled."""
+    model.eval()
+    images = torch.cat([model.image(chunk) for chunk in data["images"].split(500)])
+    places = [note["names"].index(name) for name in note["classes"]]
+    return images, model.text(names_of(note, data)[places])
+
+
+def write(
+    args: argparse.Namespace, note: dict[str, Any], data: dict[str, Tensor], fit: Fit | None
+) -> None:
+    """Write both embedding files and the history; of a given CLIP the history has no lines."""
+    labels = data["labels"].numpy()
+    if fit is None:
+        found = embeddings.Embeddings(
+            data["images"].numpy(), labels, data["names"].numpy(), note["scale"]
+        )
+        test, test_labels = data["test"].numpy(), data["test_labels"].numpy()
+    else:
+        model = fit.bare_model.cpu()
+        images, text = (part.numpy() for part in embedded(model, note, data))
+        learn, held = embeddings.split(len(labels), note["num_test"], args.seed)
+        scale = float(model.scale.detach())
+        found = embeddings.Embeddings(images[learn], labels[learn], text, scale)
+        test, test_labels = images[held], labels[held]
+    if is_main_process():
+        embeddings.save(args.out, found, test, test_labels)
+        lines = fit.history if fit else []
+        write_csv(args.out / "history.csv", list(lines[0]) if lines else HISTORY, lines)

@@ -1,0 +1,187 @@
+"""N2L's figures: accuracy over tasks and by row, confusion, singular values, theta.
+
+Shapes: S seeds, T tasks, C classes, N points along x.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steps.n2l.evaluate import read_labels
+from steps.shared.intervals import t_interval
+from steps.shared.plots import GREY, PALETTE, dot_interval, label_lines, line_with_band
+from steps.shared.runtime import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Runs = Sequence[Mapping[str, str]]
+BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
+LINES = {
+    **{"labels": BLACK, "n2l": BLUE, "ranpac": ORANGE, "rail": RED, "acil": GREEN},
+    **{"zero_shot": GREY, "sequential": PINK},
+}
+SHORT = {
+    "labels": "true labels",
+    "acil": "ACIL",
+    "zero_shot": "zero-shot",
+    "sequential": "fine-tuned",
+}
+
+
+def draw(
+    runs: Runs, labels: Mapping[str, str], datasets: Sequence[str], learned: Path
+) -> dict[str, "Figure"]:
+    """Return all figures by name, from runs and from what the learner left (first seed)."""
+    tasks = {name: figure_data(learned / name) for name in datasets}
+    return {
+        "over_tasks": over_tasks(runs, labels, datasets),
+        "rows": by_row(runs, labels, datasets),
+        "confusion": confusion(tasks),
+        "singular": singular(tasks),
+        "theta": theta(runs, tasks),
+    }
+
+
+def figure_data(folder: Path) -> list[dict[str, np.ndarray]]:
+    """Return, of the lowest seed, each task's labels, singular values and theta."""
+    paths = sorted(folder.glob("seed*/labels.safetensors"), key=lambda p: int(p.parent.name[4:]))
+    if not paths:
+        raise InputError(f"{folder}: holds no labels (seed*/labels.safetensors)")
+    found: list[dict[str, np.ndarray]] = []
+    for key, value in sorted(read_labels(paths[0]).items()):
+        if key.startswith("figure/"):
+            _, kind, task = key.split("/")
+            found += [{} for _ in range(int(task) + 1 - len(found))]
+            found[int(task)][kind] = value
+    return found
+
+
+def values(runs: Runs, **cell: str) -> dict[float | None, np.ndarray]:
+    """Return {x: values over seeds (S)} of the runs with these names; x is None without one."""
+    found: dict[float | None, dict[int, float]] = {}
+    for run in runs:
+        if all(run[name] == wanted for name, wanted in cell.items()):
+            x = float(run["x"]) if run["x"] != "" else None
+            found.setdefault(x, {})[int(run["seed"])] = float(run["value"])
+    return {
+        x: np.array([by_seed[seed] for seed in sorted(by_seed)])
+        for x, by_seed in sorted(found.items(), key=lambda pair: pair[0] or 0)
+    }
+
+
+def panels(datasets: Sequence[str], height: float) -> tuple["Figure", list["Axes"]]:
+    """Return a figure with one titled panel a data set."""
+    import matplotlib.pyplot as plt
+
+    width = 5.6 * len(datasets)
+    figure, axes = plt.subplots(1, len(datasets), figsize=(width, height), squeeze=False)
+    for ax, name in zip(axes[0], datasets, strict=True):
+        ax.set_title(name)
+    return figure, list(axes[0])
+
+
+def over_tasks(runs: Runs, labels: Mapping[str, str], datasets: Sequence[str]) -> "Figure":
+    """Draw accuracy over all classes seen so far after every task, B0."""
+    figure, axes = panels(datasets, 4.2)
+    for ax, name in zip(axes, datasets, strict=True):
+        for row, colour in LINES.items():
+            points = values(runs, table="over_tasks", dataset=name, split="b0", row=row)
+            values_SN = np.stack(list(points.values()), axis=1)
+            label = SHORT.get(row, labels[row])
+            line_with_band(ax, list(points), values_SN, label, colour=colour, marker="o")
+        ax.set_xticks(list(points))
+        ax.set_xlabel("tasks learnt")
+        ax.set_ylabel("accuracy over the classes seen, %")
+        label_lines(ax)
+    return figure
+
+
+def by_row(runs: Runs, labels: Mapping[str, str], datasets: Sequence[str]) -> "Figure":
+    """Draw accuracy after the last task by row, B0, with intervals over class orders."""
+    figure, axes = panels(datasets, 3.6)
+    for ax, name in zip(axes, datasets, strict=True):
+        cell = {"table": name, "dataset": name, "split": "b0", "metric": "last"}
+        present = {run["row"] for run in runs if run["table"] == name}
+        rows = [row for row in labels if row in present and row != "sequential"]
+        found = [values(runs, row=row, **cell)[None] for row in rows]
+        mean, low, high = np.array([_interval(own) for own in found]).T
+        names = [labels[row] for row in rows]
+        dot_interval(ax, names, mean, low, high, highlight=[labels["n2l"]])
+        ax.set_xlabel("accuracy after the last task, %")
+    return figure
+
+
+def _interval(own_S: np.ndarray) -> tuple[float, float, float]:
+    mean, _, low, high = (float(value) for value in t_interval(own_S))
+    return (mean, low, high) if len(own_S) > 1 else (mean, mean, mean)
+
+
+def confusion(tasks: Mapping[str, list[dict[str, np.ndarray]]]) -> "Figure":
+    """Draw which label images of each class get, before and after refinement, one class order.
+
+    Of digits all classes in their order: labels stay within a task, so squares along the diagonal
+    are all that can be filled. Of the others the first task.
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(
+        *(1, 2 * len(tasks)), figsize=(3.4 * 2 * len(tasks), 3.5), squeeze=False
+    )
+    for place, (name, parts) in enumerate(tasks.items()):
+        shown = parts if name == "digits" else parts[:1]
+        true_N = np.concatenate([part["true"] for part in shown])
+        for ax, kind in zip(axes[0][2 * place : 2 * place + 2], ("before", "after"), strict=True):
+            labels_N = np.concatenate([part[kind] for part in shown])
+            count = max(true_N.max(), labels_N.max()) + 1
+            table_CC = np.zeros((count, count))
+            np.add.at(table_CC, (true_N, labels_N), 1)
+            share_CC = 100 * table_CC / np.maximum(table_CC.sum(1, keepdims=True), 1)
+            drawn = ax.imshow(share_CC, vmin=0, vmax=100, cmap="Blues")
+            right = 100 * float((true_N == labels_N).mean())
+            ax.set_title(f"{name}, {kind} refinement: {right:.1f} %", fontsize=9)
+            ax.grid(False)
+            ax.set_xlabel("pseudo label (class in its order)")
+            ax.set_ylabel("class")
+    figure.colorbar(drawn, ax=axes, label="% of the class", fraction=0.02)
+    return figure
+
+
+def singular(tasks: Mapping[str, list[dict[str, np.ndarray]]]) -> "Figure":
+    """Draw the singular values of every task's features and the rule's cut, one class order."""
+    figure, axes = panels(list(tasks), 3.8)
+    for ax, (_, parts) in zip(axes, tasks.items(), strict=True):
+        for index, part in enumerate(parts):
+            found = part["singular"][part["singular"] > 0]
+            shade = 0.25 + 0.75 * index / max(1, len(parts) - 1)
+            ax.plot(np.arange(1, len(found) + 1), found, color=BLUE, alpha=shade, linewidth=1)
+            cut, kept = float(part["theta"][0]), int((found > part["theta"][0]).sum())
+            ax.plot([kept + 0.5], [cut], marker="o", color=RED, alpha=shade)
+        ax.set_yscale("log")
+        ax.set_xlabel("direction; one line a task, dots: where the rule cuts")
+        ax.set_ylabel("singular value")
+    return figure
+
+
+def theta(runs: Runs, tasks: Mapping[str, list[dict[str, np.ndarray]]]) -> "Figure":
+    """Draw accuracy of refined labels and of N2L against theta, and what the rule reaches."""
+    figure, axes = panels(list(tasks), 4.0)
+    for ax, name in zip(axes, tasks, strict=True):
+        for metric, colour, label in (
+            ("pseudo_after", BLUE, "refined labels"),
+            ("last", RED, "last accuracy"),
+        ):
+            points = values(runs, table="theta", dataset=name, split="b0", metric=metric)
+            values_SN = np.stack(list(points.values()), axis=1)
+            places = range(len(points))
+            line_with_band(ax, places, values_SN, label, colour=colour, marker="o")
+            rule = values(runs, table=name, split="b0", row="n2l", metric=metric)[None].mean()
+            ax.axhline(rule, color=colour, linestyle="--", linewidth=1, label="_rule")
+        ax.set_xticks(places, [f"{x:g}" for x in points])
+        ax.set_xlabel("theta; dashed: chosen by the rule")
+        ax.set_ylabel("%")
+        label_lines(ax)
+    return figure

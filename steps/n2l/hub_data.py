@@ -1,0 +1,82 @@
+"""Images of a hub data set as features of a pretrained open_clip model: the paper's setting.
+
+open_clip and datasets are imported here alone. Shapes: N images, C classes, D features.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from steps.n2l.data_config import Hub
+from steps.shared.runtime import InputError, progress
+
+
+def prepare(config: Hub, assets: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the manifest and the features of both splits and of the class names."""
+    model, preprocess, tokenizer = load_model(config.model, config.pretrained)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = model.to(device).eval()
+    splits = {name: load_split(config, name) for name in (config.train_split, config.test_split)}
+    arrays: dict[str, Any] = {}
+    for key, split in (("images", config.train_split), ("test", config.test_split)):
+        data, image_key, label_key, classes = splits[split]
+        batches = _batches(data, image_key, label_key, preprocess, config.batch_size)
+        found = progress(batches, total=-(-len(data) // config.batch_size), label=f"n2l {split}")
+        pairs = [(_encoded(model, images.to(device)), labels) for images, labels in found]
+        arrays[key] = torch.cat([features for features, _ in pairs])
+        arrays["labels" if key == "images" else "test_labels"] = torch.cat([y for _, y in pairs])
+    with torch.inference_mode():
+        texts = [config.template.format(name) for name in classes]
+        arrays["names"] = model.encode_text(tokenizer(texts).to(device)).float().cpu()
+        scale = float(model.logit_scale.exp())
+    manifest = {"kind": "hub", "classes": classes, "names": classes, "scale": scale}
+    return manifest, arrays
+
+
+def load_model(name: str, pretrained: str) -> tuple[Any, Any, Any]:
+    """Return open_clip's (model, image preprocessing, tokenizer)."""
+    try:
+        import open_clip
+    except ImportError:
+        raise InputError(
+            "open_clip is not installed, which data of kind hub need: pip install open-clip-torch"
+        ) from None
+    model, _, preprocess = open_clip.create_model_and_transforms(name, pretrained=pretrained)
+    return model, preprocess, open_clip.get_tokenizer(name)
+
+
+def load_split(config: Hub, split: str) -> tuple[Any, str, str, list[str]]:
+    """Return (data, name of the image column, name of the label column, class names)."""
+    import datasets
+
+    try:
+        data = datasets.load_dataset(config.name, config.subset or None, split=split)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"data set {config.name}, split {split}: {reason}") from None
+    image = [key for key, kind in data.features.items() if isinstance(kind, datasets.Image)]
+    label = [key for key, kind in data.features.items() if isinstance(kind, datasets.ClassLabel)]
+    if not image or not label:
+        raise InputError(
+            f"data set {config.name}: needs a column of images and one of class labels"
+        )
+    # of several labels the last is the finest, as in cifar100's coarse_label and fine_label
+    key = next((k for k in label if k.startswith("fine")), label[0])
+    names = [name.replace("_", " ") for name in data.features[key].names]
+    return data, image[0], key, names
+
+
+def _batches(
+    data: Any, image_key: str, label_key: str, preprocess: Any, size: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    for begin in range(0, len(data), size):
+        rows = data[begin : begin + size]
+        images = torch.stack([preprocess(image.convert("RGB")) for image in rows[image_key]])
+        yield images, torch.tensor(rows[label_key])
+
+
+@torch.inference_mode()
+def _encoded(model: Any, images: Tensor) -> Tensor:
+    return model.encode_image(images).float().cpu()

@@ -1,0 +1,193 @@
+"""N2L's data: digits and glyphs, emoji, frozen towers, the paper scale's loading path, the plan."""
+
+import copy
+import json
+import shutil
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from n2l_runs import learnt, trained
+from PIL import Image
+from torch import nn
+
+from steps.n2l import digits_data, emoji_data, hub_data, prepare, report
+from steps.n2l.data_config import Hub
+from steps.n2l.plan import FIGURES, Files
+from steps.shared.config import load, validate
+from steps.shared.runtime import InputError, write_json
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+# digits
+# ------
+def test_glyphs_fill_the_box_of_a_digit_and_are_drawn_in_turn():
+    found = list(digits_data.glyphs(40))
+    assert [label for _, label in found] == [index % 34 for index in range(40)]
+    again = [image for image, _ in digits_data.glyphs(40)]
+    assert all((image == other).all() for (image, _), other in zip(found, again, strict=True))
+    for image, _ in found:
+        rows, columns = (np.flatnonzero(image.any(axis)) for axis in (1, 0))
+        assert max(np.ptp(rows), np.ptp(columns)) + 1 in (19, 20)  # a faint edge may round to 0
+    assert (found[0][0] != found[34][0]).any()  # another face
+
+
+def test_a_file_that_holds_no_digits_is_named(tmp_path):
+    (tmp_path / "x.gz").write_bytes(b"no")
+    with pytest.raises(InputError, match=r"x\.gz: not a gzipped table"):
+        digits_data.read_digits(tmp_path / "x.gz")
+
+
+# emoji
+# -----
+def test_names_are_those_of_both_vendors_without_selectors(tmp_path):
+    entry = {
+        **{"category": "Foods", "name": "GREEN APPLE", "short_name": "apple", "sort_order": 2},
+        **{"unified": "1F34F-FE0F", "sheet_x": 3, "sheet_y": 1},
+        **{"has_img_twitter": True, "has_img_emojione": True},
+    }
+    others = [
+        {**entry, "name": None, "short_name": "a_dog", "category": "Nature", "sort_order": 9},
+        {**entry, "name": "FLAG", "category": "Flags"},
+        {**entry, "name": "LATE", "has_img_twitter": False},
+    ]
+    write_json(tmp_path / "emoji.json", [entry, *others])
+    found = emoji_data.read_names(tmp_path / "emoji.json")
+    assert [name.name for name in found] == ["a dog", "green apple"]
+    assert found[1] == ("green apple", "\U0001f34f", 3, 1)
+
+
+def test_a_rendering_shows_the_artwork_and_changes_with_every_draw():
+    red = Image.new("RGBA", (64, 64), (255, 0, 0, 255))
+    one, two = (list(emoji_data.renderings([[red]], 2, 96, "test")) for _ in range(2))
+    assert all((a == b).all() for a, b in zip(one, two, strict=True))
+    assert one[0].shape == (96, 96, 3) and (one[0] != one[1]).any()
+    sheet = Image.new("RGBA", (256, 256))
+    sheet.paste(red, (64, 128))
+    cut = emoji_data.cut(sheet, emoji_data.Name("x", "x", column=1, row=2))
+    assert np.asarray(cut).min(axis=(0, 1)).tolist() == [255, 0, 0, 255]
+
+
+# the paper scale
+# ---------------
+class TinyClip(nn.Module):
+    """Stands in for an open_clip model: embeds mean colours, and names by their first letter."""
+
+    logit_scale = torch.tensor(2.0)
+
+    def encode_image(self, images):
+        return images.mean((2, 3)) - 0.5
+
+    def encode_text(self, tokens):
+        return nn.functional.one_hot(tokens, 3).double()
+
+
+def pretend_open_clip(monkeypatch) -> None:
+    fake = types.ModuleType("open_clip")
+
+    def to_tensor(image):
+        return torch.from_numpy(np.asarray(image.resize((8, 8)))).permute(2, 0, 1) / 255.0
+
+    def create(name, pretrained):
+        return TinyClip(), None, to_tensor
+
+    order = {"r": 0, "g": 1, "b": 2}
+    fake.create_model_and_transforms = create
+    fake.get_tokenizer = lambda name: (
+        lambda texts: torch.tensor([order[text.removeprefix("a photo of a ")[0]] for text in texts])
+    )
+    monkeypatch.setitem(sys.modules, "open_clip", fake)
+
+
+def hub_config(name: Path) -> dict:
+    return {
+        **{"kind": "hub", "name": str(name), "subset": "", "train_split": "train"},
+        **{"test_split": "test", "model": "ViT-B-16", "pretrained": "laion400m_e32"},
+        **{"template": "a photo of a {}.", "batch_size": 4},
+    }
+
+
+def test_the_paper_scales_path_from_a_folder_of_images_to_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 6), ("test", 3)):
+        for place, name in enumerate(("red_one", "green", "blue")):
+            folder = tmp_path / "images" / split / name
+            folder.mkdir(parents=True)
+            for index in range(count):
+                pixels = rng.integers(0, 80, (9, 9, 3), dtype=np.uint8)
+                pixels[..., place] += 150
+                Image.fromarray(pixels).save(folder / f"{index}.png")
+    pretend_open_clip(monkeypatch)
+    config = json.dumps({"aircraft": hub_config(tmp_path / "images")})
+    prepare.main(["--dataset", "aircraft", "--config", config, "--out", "prepare"])
+    trained("clip", data="prepare/aircraft.json")
+    protocols = {"aircraft": {"b0": {"first": 1, "step": 1}}}
+    runs = learnt("clip", "out", dataset="aircraft", protocols=protocols, ridges=[1.0])
+    lines = [line.split(",") for line in runs.read_text().splitlines()]
+    last = {
+        line[3]: float(line[7])
+        for line in lines
+        if line[:3] == ["aircraft"] * 2 + ["b0"] and line[4] == "last"
+    }
+    assert last["zero_shot"] == last["n2l"] == 100
+    learned = tmp_path / "learned/aircraft/seed0"
+    shutil.copytree("out/merge", learned)
+    flags = ["--datasets", "aircraft", "--runs", str(runs), "--learned", "learned"]
+    flags += ["--claims", str(ROOT / "steps/n2l/claims.yaml"), "--scale", "paper"]
+    flags += ["--tables", str(ROOT / "steps/n2l/tables_paper.yaml"), "--out", "report"]
+    report.main(flags)
+    assert "Aircraft, CLIP ViT-B/16" in Path("report/table.md").read_text()
+    assert len(list(Path("report/figures").glob("*.svg"))) == len(FIGURES)
+
+
+def test_without_open_clip_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "open_clip", None)
+    with pytest.raises(InputError, match="pip install open-clip-torch"):
+        hub_data.prepare(Hub(**hub_config(Path("x"))), [])
+
+
+# the plan and the configuration
+# ------------------------------
+def changed(path: str, value) -> dict:
+    config = copy.deepcopy(load("mini"))
+    node = config["papers"]["n2l"]
+    *above, last = path.split(".")
+    for name in above:
+        node = node[name]
+    node[last] = value
+    return config
+
+
+def test_the_paper_scale_has_its_six_data_sets_and_no_assets():
+    paper, mini = Files(load("paper")), Files(load("mini"))
+    validate(load("paper"))
+    assert paper.rows == ["aircraft", "cars", "cifar100", "cub", "objectnet", "ucf"]
+    assert {paper.kind(row) for row in paper.rows} == {"hub"}
+    assert not any(paper.assets(row) for row in paper.rows)
+    assert mini.assets("digits") == ["mnist_5k"]
+    assert len(mini.of_all(mini.runs)) == 12
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        ("rows", ["digits", "cats"], "cats"),
+        ("merge.protocols.digits.b0", {"first": 3, "step": 2}, "must divide the 10 classes"),
+        ("merge.protocols.emoji.bhalf", {"first": 60, "step": 7}, "must divide the 120 classes"),
+        ("merge.protocols", {"digits": {"b0": {"first": 2, "step": 2}}}, "must have emoji"),
+        ("merge.theta", "best", "theta"),
+        ("merge.ridge", 0.0, "greater than 0"),
+        ("prepare.digits.kind", "photos", "prepare.digits"),
+        ("train.rows.digits.log_every", 3, "must be a multiple of log_every = 3"),
+    ],
+)
+def test_what_does_not_fit_is_named(path, value, told):
+    with pytest.raises(InputError) as error:
+        validate(changed(path, value))
+    lines = str(error.value).splitlines()
+    assert any(told in line and line.startswith("params.yaml: papers.n2l.") for line in lines)
