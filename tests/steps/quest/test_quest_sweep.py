@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import image_runs
 import numpy as np
@@ -14,7 +15,7 @@ from steps.quest import sweep_evaluate, sweep_train, vit
 from steps.quest.images_data import open_images
 from steps.quest.stacked import Stack
 from steps.quest.sweep_config import Sweep, SweepMeasures
-from steps.shared.runtime import InputError, read_csv, write_json
+from steps.shared.runtime import InputError, read_csv
 
 CONFIG = Sweep(**image_runs.SWEEP)
 
@@ -95,9 +96,10 @@ def test_a_killed_job_continues_to_the_same_bytes(work, monkeypatch):
     assert len(done) == 2
 
 
-def test_only_packaged_digits_are_swept(work):
-    write_json("prepare/images.json", {"kind": "hub", "name": "x", "image_size": 28})
-    with pytest.raises(InputError):
+def test_only_packaged_digits_are_swept(work, monkeypatch):
+    hub = SimpleNamespace(note={"kind": "hub"})
+    monkeypatch.setattr(sweep_train, "open_images", lambda *args, **options: hub)
+    with pytest.raises(InputError, match="packaged digits only"):
         trained("sweep", "out", "quest")
 
 
