@@ -80,7 +80,7 @@ def layer(repeats: int) -> Iterator[dict[str, Any]]:
     torch.manual_seed(0)
     ours = QuestAttention(channels, heads)
     options = {"num_heads": heads, "qkv_bias": True, "qk_norm": True}
-    same = Attention(channels, **options, norm_layer=lambda dim: nn.Identity())
+    same = Attention(channels, **options, norm_layer=lambda dim, **options: nn.Identity())
     same.k_norm = UnitTimesRoot()  # undoes timm's 1 / sqrt(D)
     copy_weights(ours, same)
     x = torch.randn(batch, tokens, channels, requires_grad=True)
