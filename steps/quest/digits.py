@@ -92,6 +92,7 @@ def training_batches(
     padded = np.pad(digits.images, ((0, 0), (max_shift, max_shift), (max_shift, max_shift)))
 
     def read(update: int) -> tuple[Tensor, Tensor]:
+        """Return the shifted images in [0, 1] and the labels of an update."""
         chosen = order[update - 1]
         window_B2Y = shifts[update - 1] + np.arange(SIDE)
         rows, columns = window_B2Y[:, 0, :, None], window_B2Y[:, 1, None, :]

@@ -34,6 +34,7 @@ def train_row(
     batches = None
 
     def batch(update: int) -> tuple[Tensor, ...]:
+        """Return the images and labels of an update; the first one asked for may be any."""
         nonlocal batches
         if batches is None:
             batches = images.training_batches(
