@@ -68,8 +68,3 @@ class RowAttention(nn.Module):
 def largest_logit(logits: Tensor) -> Tensor:
     """Return the largest |logit| among the pairs that attention may see, as a scalar tensor."""
     return logits.masked_fill(logits.isneginf(), 0.0).abs().amax()
-
-
-def mean_entropy(logits: Tensor) -> float:
-    """Return the entropy (nats) of the attention weights, averaged over all but the last axis."""
-    return torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1).mean().item()

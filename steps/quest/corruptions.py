@@ -12,9 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from steps.quest.images_config import DIGIT_CORRUPTIONS, DIGIT_SEVERITIES
 from steps.shared.runtime import InputError, torch_generator
-
-SEVERITIES = (1, 2, 3)
 
 
 class Corruption(NamedTuple):
@@ -30,9 +29,9 @@ def corrupt(images_NYX: Tensor, name: str, *, severity: int, seed: int) -> Tenso
     What is random comes from the stream (quest, corruption <name>, seed): the severities of one
     corruption share their draws.
     """
-    if name not in CORRUPTIONS:
-        raise InputError(f"corruption {name!r}: must be one of {', '.join(CORRUPTIONS)}")
-    if severity not in SEVERITIES:
+    if name not in DIGIT_CORRUPTIONS:
+        raise InputError(f"corruption {name!r}: must be one of {', '.join(DIGIT_CORRUPTIONS)}")
+    if severity not in DIGIT_SEVERITIES:
         raise InputError(f"severity = {severity}: must be 1, 2 or 3")
     corruption = CORRUPTIONS[name]
     generator = torch_generator("quest", f"corruption {name}", seed)

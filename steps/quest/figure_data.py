@@ -43,12 +43,14 @@ def by_x(
     return x, series
 
 
-def histories(folder: Path, row: str) -> list[list[dict[str, str]]]:
-    """Return the histories of a row, one a seed, in the order of the seeds."""
-    paths = sorted(
-        (folder / row).glob("seed*/history.csv"), key=lambda path: int(path.parent.name[4:])
-    )
-    return [read_csv(path) for path in paths]
+def seeds_in(runs: Runs, table: str) -> list[int]:
+    """Return the seeds that a table has runs of, ascending."""
+    return sorted({int(run["seed"]) for run in runs if run["table"] == table})
+
+
+def histories(folder: Path, row: str, seeds: Iterable[int]) -> list[list[dict[str, str]]]:
+    """Return the histories of a row, one a seed."""
+    return [read_csv(folder / row / f"seed{seed}" / "history.csv") for seed in seeds]
 
 
 def colour_rows(ax: "Axes", rows: Iterable[str]) -> None:

@@ -7,6 +7,16 @@ from pydantic import Field
 from steps.quest.model_config import BlockShape, RowFit
 from steps.shared.config import StepConfig
 
+DIGIT_CORRUPTIONS = (  # what they are: corruptions.py
+    "gaussian_noise",
+    "impulse_noise",
+    "blur",
+    "contrast",
+    "occlusion",
+    "rotation",
+    "pixelate",
+)
+DIGIT_SEVERITIES = (1, 2, 3)
 Radius = Annotated[float, Field(gt=0, le=1, description="largest change of a pixel, of [0, 1]")]
 
 

@@ -16,13 +16,12 @@ from steps.quest import vit
 from steps.quest.attacks import fgsm, pgd
 from steps.quest.images_config import ImageMeasures
 from steps.quest.images_data import Chunks, ImageSet, first_images, open_images
-from steps.quest.images_train import validate
-from steps.quest.jobs import RUN
+from steps.quest.images_measure import accuracy, measure
+from steps.quest.runs import Run, run_of, write_runs
 from steps.shared.runtime import deterministic, progress, read_json, torch_generator, write_csv
 
 MAP = ["split", "row", "place", "value"]
 SHOWN = 28  # pixels along the side of the image in the figure
-Run = dict[str, Any]
 
 
 class TestImages(NamedTuple):
@@ -45,10 +44,10 @@ def run(args: argparse.Namespace, config: ImageMeasures) -> None:
         folder = args.selection.parent / entry["folder"]
         model = vit.load(folder / "model.safetensors").to(device)
         for found in measure_row(model, tests, config, args.seed):
-            runs.append({"dataset": "images", "x": "", **found, "row": row, "seed": args.seed})
+            runs.append({"dataset": "images", **found, "row": row})
         maps += [{**line, "row": row} for line in attention_lines(model, tests, config)]
     maps += image_lines(tests, config)
-    write_csv(args.out / f"images_seed{args.seed}.csv", RUN, runs)
+    write_runs(args.out / f"images_seed{args.seed}.csv", runs, seed=args.seed)
     write_csv(args.out / f"images_seed{args.seed}_maps.csv", MAP, maps)
 
 
@@ -68,38 +67,23 @@ def measure_row(
     model: nn.Module, tests: TestImages, config: ImageMeasures, seed: int
 ) -> Iterator[Run]:
     """Yield the runs of one model; the paper's tables average over severities and radii."""
-    found = validate(model, tests.clean)
-    yield _run("images", "clean", "accuracy", found["validation_accuracy"])
-    yield _run("images", "clean", "max_logit", found["max_logit"])
-    accuracy = {key: _accuracy(model, chunks) for key, chunks in tests.corrupted.items()}
-    yield _run("images", "corrupted", "accuracy", fmean(accuracy.values()))
+    found = measure(model, tests.clean)
+    yield run_of("images", "clean", "accuracy", found["accuracy"])
+    yield run_of("images", "clean", "max_logit", found["max_logit"])
+    shares = {key: accuracy(model, chunks) for key, chunks in tests.corrupted.items()}
+    yield run_of("images", "corrupted", "accuracy", fmean(shares.values()))
     for severity in config.severities:
-        own = {name: accuracy[name, severity] for name in config.corruptions}
-        yield _run("images_corruption", "corrupted", "accuracy", fmean(own.values()), severity)
+        own = {name: shares[name, severity] for name in config.corruptions}
+        yield run_of("images_corruption", "corrupted", "accuracy", fmean(own.values()), severity)
         if config.corrupted == "digits":  # the tables name these corruptions
             for name, value in own.items():
-                yield _run("images_corruption", name, "accuracy", value, severity)
+                yield run_of("images_corruption", name, "accuracy", value, severity)
     attacks = list(_attacks(model, tests.attacked, config, seed))
     for split in ("fgsm", "pgd"):
         own = [(radius, value) for name, radius, value in attacks if name == split]
-        yield _run("images", split, "accuracy", fmean(value for _, value in own))
+        yield run_of("images", split, "accuracy", fmean(value for _, value in own))
         for radius, value in own:
-            yield _run("images_attack", split, "accuracy", value, radius)
-
-
-def _run(table: str, split: str, metric: str, value: float, x: float | str = "") -> Run:
-    return {"table": table, "split": split, "metric": metric, "value": value, "x": x}
-
-
-@torch.no_grad()
-def _accuracy(model: nn.Module, chunks: Chunks) -> float:
-    """Return the share of images (%) whose class has the highest score."""
-    device = next(model.parameters()).device
-    right = count = 0
-    for images, labels in chunks:
-        right += int((model(images.to(device)).argmax(-1) == labels.to(device)).sum())
-        count += len(labels)
-    return 100 * right / count
+            yield run_of("images_attack", split, "accuracy", value, radius)
 
 
 def _attacks(
@@ -111,7 +95,7 @@ def _attacks(
     size = config.batch_size
     for radius in config.radii:
         moved = fgsm(model, images, labels, radius=radius, batch_size=size)
-        yield "fgsm", radius, _accuracy(model, _split(moved, labels, size))
+        yield "fgsm", radius, accuracy(model, _split(moved, labels, size))
         moved = pgd(
             *(model, images, labels),
             radius=radius,
@@ -120,7 +104,7 @@ def _attacks(
             generator=torch_generator("quest", f"attack pgd {radius:g}", seed),
             batch_size=size,
         )
-        yield "pgd", radius, _accuracy(model, _split(moved, labels, size))
+        yield "pgd", radius, accuracy(model, _split(moved, labels, size))
 
 
 def _split(images: Tensor, labels: Tensor, size: int) -> Chunks:

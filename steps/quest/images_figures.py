@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.quest.figure_data import COLOURS, Runs, by_x, histories, rows_in, training
+from steps.quest.figure_data import COLOURS, Runs, by_x, histories, rows_in, seeds_in, training
 from steps.shared.intervals import t_interval
 from steps.shared.runtime import read_csv
 
@@ -24,7 +24,7 @@ PANELS = [
 ]
 BASE = "standard"
 SPREAD = 0.7  # of the distance between two x, over which the rows' dots are spread
-SPLITS = {"plain": "plain", "pattern": "pattern"}
+SPLITS = ("plain", "pattern")
 
 
 def draw(
@@ -32,8 +32,9 @@ def draw(
 ) -> dict[str, "Figure"]:
     """Return the task's figures by name, from its runs, histories and attention maps."""
     rows = rows_in(runs, "images", labels)
-    by_row = {row: histories(trained, row) for row in rows}
-    maps = read_csv(min(measured.glob("images_seed*_maps.csv")))
+    seeds = seeds_in(runs, "images")
+    by_row = {row: histories(trained, row, seeds) for row in rows}
+    maps = read_csv(measured / f"images_seed{seeds[0]}_maps.csv")
     return {
         "images_robustness": robustness(runs, labels),
         "images_training": training(by_row, labels),
@@ -110,7 +111,7 @@ def attention(maps: Runs, rows: list[str], labels: Mapping[str, str]) -> "Figure
                 # two lines, so that neighbours stay apart
                 title = title.replace(" (", "\n(").replace("-Q", "-\nQ")
                 ax.set_title(title, fontsize=8.5, loc="center")
-        axes_of_split[0].set_ylabel(SPLITS[split])
+        axes_of_split[0].set_ylabel(split)
     figure.colorbar(drawn, ax=axes, label="attention", fraction=0.03)
     return figure
 

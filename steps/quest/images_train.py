@@ -11,11 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from steps.quest import vit
-from steps.quest.attention import largest_logit
 from steps.quest.images_config import Images
 from steps.quest.images_data import Chunks, ImageSet, open_images
+from steps.quest.images_measure import measure
 from steps.quest.row_training import fitted, train_rows
 from steps.shared.fit import Fit
+from steps.shared.runtime import stream
 
 VALIDATION_BATCH = 250  # images per forward pass while training
 
@@ -32,6 +33,7 @@ def train_row(
     """Train one row, from where an interrupted job left it; a finished row is only loaded."""
     shape = {name: images.note[name] for name in ("image_size", "channels", "classes")}
     batches = None
+    drops = stream("quest", "dropout", args.seed).integers(2**62, size=config.steps).tolist()
 
     def batch(update: int) -> tuple[Tensor, ...]:
         """Return the images and labels of an update; the first one asked for may be any."""
@@ -45,7 +47,7 @@ def train_row(
                 first=update,
             )
         found = batches(update)
-        torch.manual_seed(update)  # for what the model drops, also after an interruption
+        torch.manual_seed(drops[update - 1])  # for what the model drops; an interruption keeps it
         return found
 
     chunks = images.chunks("validation", seed=args.seed, batch_size=VALIDATION_BATCH)
@@ -67,21 +69,8 @@ def loss(model: nn.Module, batch: tuple[Tensor, ...], smoothing: float) -> Tenso
     return F.cross_entropy(model(images).float(), labels, label_smoothing=smoothing)
 
 
-@torch.no_grad()
 def validate(model: nn.Module, chunks: Chunks) -> dict[str, float]:
-    """Return the mean loss (nats), accuracy (%) and largest |logit| of the attention."""
-    model.eval()
-    device = next(model.parameters()).device
-    nats, right, count, largest = 0.0, 0, 0, 0.0
-    for images, labels in chunks:
-        scores, logits = model(images.to(device), explicit=True)
-        labels = labels.to(device)
-        nats += float(F.cross_entropy(scores.float(), labels, reduction="sum"))
-        right += int((scores.argmax(-1) == labels).sum())
-        largest = max(largest, float(largest_logit(logits)))
-        count += len(labels)
-    return {
-        "validation_loss": nats / count,
-        "validation_accuracy": 100 * right / count,
-        "max_logit": largest,
-    }
+    """Return the measures of a history line."""
+    found = measure(model, chunks)
+    names = {"loss": "validation_loss", "accuracy": "validation_accuracy"}
+    return {names.get(name, name): value for name, value in found.items()}

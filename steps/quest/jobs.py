@@ -11,8 +11,6 @@ from typing import Any
 from steps.shared.config import StepConfig, read_config
 from steps.shared.runtime import InputError, job_key, training_state
 
-RUN = ["table", "dataset", "split", "row", "metric", "seed", "x", "value"]
-
 
 def task_function(task: str, phase: str) -> Callable[..., None]:
     """Return what a task does in a phase: `run` of steps/quest/<task>_<phase>.py."""

@@ -5,11 +5,11 @@ import argparse
 import torch
 
 from steps.quest import language_model
-from steps.quest.jobs import RUN
 from steps.quest.language_config import LanguageMeasures
-from steps.quest.language_train import measure, token_file
+from steps.quest.language_measure import measure, token_file
+from steps.quest.runs import run_of, write_runs
 from steps.shared.loss import bits_per_byte
-from steps.shared.runtime import deterministic, progress, read_json, write_csv
+from steps.shared.runtime import deterministic, progress, read_json
 from steps.shared.token_files import open_tokens, sequential_batches
 
 
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace, config: LanguageMeasures) -> None:
         windows = sequential_batches(tokens, batch=config.batch_size, context=context)
         found = measure(model.to(device), windows)
         bits = bits_per_byte(found["loss"], bytes_per_token=facts["bytes"] / facts["tokens"])
-        place = {"table": "language", "dataset": "general", "split": "test", "x": ""}
         for metric, value in (("bits_per_byte", bits), ("max_logit", found["max_logit"])):
-            runs.append({**place, "row": row, "seed": args.seed, "metric": metric, "value": value})
-    write_csv(args.out / f"language_seed{args.seed}.csv", RUN, runs)
+            run = run_of("language", "test", metric, value)
+            runs.append({"dataset": "general", "row": row, **run})
+    write_runs(args.out / f"language_seed{args.seed}.csv", runs, seed=args.seed)

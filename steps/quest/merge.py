@@ -10,21 +10,18 @@ from steps.shared.runtime import InputError, run_step, sha256_file, write_json
 def main(argv: list[str] | None = None) -> None:
     """Write selection.json of one seed: row -> folder (relative to it) and hashes of its files."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=Path, required=True, help="folder of the task's rows")
-    parser.add_argument("--rows", nargs="+", required=True, help="the trained rows")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--models", type=Path, nargs="+", required=True, help="<row>/seed<seed>/<name>, of one seed"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for selection.json")
     args = parser.parse_args(argv)
-    selection = {}
-    for row in args.rows:
-        folder = args.runs / row / f"seed{args.seed}"
-        files = sorted(folder.glob("*.safetensors"))
-        if not files:
-            raise InputError(f"{folder}: holds no trained model (*.safetensors)")
-        selection[row] = {
-            "folder": os.path.relpath(folder, args.out),
-            "sha256": {path.name: sha256_file(path) for path in files},
-        }
+    selection: dict[str, dict] = {}
+    for path in args.models:
+        if not path.is_file():
+            raise InputError(f"--models {path}: no such file")
+        folder = os.path.relpath(path.parent, args.out)
+        entry = selection.setdefault(path.parent.parent.name, {"folder": folder, "sha256": {}})
+        entry["sha256"][path.name] = sha256_file(path)
     write_json(args.out / "selection.json", selection)
 
 

@@ -2,6 +2,7 @@
 
 from pydantic import Field, model_validator
 
+from steps.quest.toy_config import Rate
 from steps.shared.config import StepConfig
 from steps.shared.fit_config import FitConfig
 
@@ -22,8 +23,15 @@ class BlockShape(StepConfig):
 
 
 class RowFit(FitConfig):
-    """How every row of a task is trained; cosine decay after a linear warm-up."""
+    """How the rows of a task are trained; cosine decay after a linear warm-up."""
 
-    num_seeds: int = Field(ge=1, description="of the paper's seeds, the first ones")
+    row_rates: dict[str, Rate] = Field(
+        description="peak learning rates of rows whose validation loss asks for their own"
+    )
     steps: int = Field(ge=2, description="updates")
     warmup_share: float = Field(ge=0, lt=1, description="of the updates")
+
+    def of_row(self, row: str) -> "RowFit":
+        """Return the configuration with the peak rate of a row."""
+        rate = self.row_rates.get(row, self.learning_rate)
+        return self.model_copy(update={"learning_rate": rate, "row_rates": {}})

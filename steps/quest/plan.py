@@ -53,7 +53,7 @@ class Files:
 
     def seeds(self, task: str) -> list[int]:
         """Return the seeds of a task: the first of the paper's."""
-        return self.block["seeds"][: self.block["train"]["common"][task]["num_seeds"]]
+        return self.block["seeds"][: self.block["train"]["common"]["num_seeds"][task]]
 
     def data(self) -> list[str]:
         """Return the names of the data sets that `prepare` makes."""
@@ -98,16 +98,20 @@ class Files:
             return {f"{task}_{row}": [row] for row in rows}
         return {task: rows}
 
+    def models(self, task: str) -> list[str]:
+        """Return the trained models of a seed, of all rows."""
+        return [file for file in self.trained(task) if file.endswith(".safetensors")]
+
     def trained(self, task: str, rows: list[str] | None = None) -> list[str]:
         """Return what training some rows (default: all) leaves for a seed."""
         folder = f"results/{{scale}}/quest/train/{task}"
         return [
             f"{folder}/{row}/seed{{seed}}/{name}"
             for row in rows or self.rows(task)
-            for name in ["history.csv", *self._models(task, row)]
+            for name in ["history.csv", *self._model_names(task, row)]
         ]
 
-    def _models(self, task: str, row: str) -> list[str]:
+    def _model_names(self, task: str, row: str) -> list[str]:
         if task == "toy":
             forms = forms_of(Toy.model_validate(self.train[row]["toy"]), row)
             return [f"{form}.safetensors" for form in forms]

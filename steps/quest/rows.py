@@ -114,8 +114,12 @@ def logits(row: str, q: Tensor, k: Tensor, scales: Scales, m: Tensor | None = No
 def attend(
     row: str, q: Tensor, k: Tensor, v: Tensor, scales: Scales, m: Tensor | None, *, causal: bool
 ) -> Tensor:
-    """Return `softmax(logits) v` (B, H, T, D) by the kernel or by torch's fused attention."""
+    """Return `softmax(logits) v` (B, H, T, D) by the kernel or by torch's fused attention.
+
+    In the type of `v`: scales, gains and the metric may be of more bits than half types have.
+    """
     q, k, scale = factors(row, q, k, scales, m)
+    q, k = q.to(v.dtype), k.to(v.dtype)
     if row in UNIT_KEYS:
         return quest_attention(q, k, v, causal=causal)
     return F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)

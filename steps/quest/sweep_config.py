@@ -10,7 +10,6 @@ from steps.shared.config import StepConfig
 class Sweep(StepConfig):
     """The models of one row and seed, trained as one stack by AdamW at a constant rate."""
 
-    num_seeds: int = Field(ge=1, description="of the paper's seeds, the first ones")
     shape: Shape
     learning_rates: list[Rate] = Field(min_length=2, description="ascending")
     weight_decay: float = Field(ge=0, lt=1, description="decoupled; matrices only")
@@ -19,6 +18,7 @@ class Sweep(StepConfig):
     steps: int = Field(ge=2, description="updates")
     warmup_share: float = Field(ge=0, lt=1, description="of the updates")
     batch_size: int = Field(ge=1, description="images per update")
+    num_probe: int = Field(ge=1, description="images of a split that a history line is measured on")
     max_shift: int = Field(ge=0, description="pixels that a training digit is moved, at most")
     log_every: int = Field(ge=1, description="updates per line of history.csv")
     checkpoint_every: int = Field(ge=1, description="updates; what an interruption can lose")
@@ -35,6 +35,7 @@ class SweepMeasures(StepConfig):
 
     final_lines: int = Field(ge=1, description="last lines of the history whose mean is final")
     stable_factor: float = Field(ge=1, description="final training loss over the row's lowest")
+    learned_share: float = Field(gt=0, le=1, description="final training loss over guessing's")
 
 
 def column(rate: float, metric: str) -> str:

@@ -9,16 +9,13 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from steps.quest.jobs import RUN
+from steps.quest.runs import Run, run_of, write_runs
 from steps.quest.sweep_config import Sweep, SweepMeasures, column
-from steps.shared.runtime import InputError, read_csv, read_json, write_csv
-
-Run = dict[str, Any]
+from steps.shared.runtime import InputError, read_csv, read_json
 
 
 def run(args: argparse.Namespace, config: SweepMeasures) -> None:
@@ -30,8 +27,8 @@ def run(args: argparse.Namespace, config: SweepMeasures) -> None:
         sweep = _sweep(folder / "model.safetensors")
         values = read_history(folder / "history.csv", sweep.learning_rates)
         for found in measure_row(sweep.learning_rates, values, config, guess):
-            runs.append({"dataset": "images", "x": "", **found, "row": row, "seed": args.seed})
-    write_csv(args.out / f"sweep_seed{args.seed}.csv", RUN, runs)
+            runs.append({"dataset": "images", **found, "row": row})
+    write_runs(args.out / f"sweep_seed{args.seed}.csv", runs, seed=args.seed)
 
 
 def _sweep(path: Path) -> Sweep:
@@ -60,20 +57,16 @@ def measure_row(
         final_loss(values[name], config.final_lines, guess)
         for name in ("train_loss", "validation_loss")
     )
-    logit_M = largest(values["max_logit"])
-    widest = widest_stable(rates, train_M, config.stable_factor)
-    yield _run("sweep", "all", "widest_stable_rate", widest)
+    logit_M = values["max_logit"].max(0)  # what is not finite stays so
+    widest = widest_stable(rates, train_M, config.stable_factor, config.learned_share * guess)
+    yield run_of("sweep", "all", "widest_stable_rate", widest)
     best = int(train_M.argmin())
-    yield _run("sweep", "validation", "loss", validation_M[best])
-    yield _run("sweep", "all", "max_logit", np.exp(np.log(logit_M).mean()))
+    yield run_of("sweep", "validation", "loss", validation_M[best])
+    yield run_of("sweep", "all", "max_logit", np.exp(np.log(logit_M).mean()))
     for rate, train, validation, logit in zip(rates, train_M, validation_M, logit_M, strict=True):
-        yield _run("sweep_rate", "train", "loss", train, rate)
-        yield _run("sweep_rate", "validation", "loss", validation, rate)
-        yield _run("sweep_rate", "all", "max_logit", logit, rate)
-
-
-def _run(table: str, split: str, metric: str, value: float, x: float | str = "") -> Run:
-    return {"table": table, "split": split, "metric": metric, "value": float(value), "x": x}
+        yield run_of("sweep_rate", "train", "loss", train, rate)
+        yield run_of("sweep_rate", "validation", "loss", validation, rate)
+        yield run_of("sweep_rate", "all", "max_logit", logit, rate)
 
 
 def final_loss(loss_LM: np.ndarray, lines: int, guess: float) -> np.ndarray:
@@ -81,18 +74,16 @@ def final_loss(loss_LM: np.ndarray, lines: int, guess: float) -> np.ndarray:
     return np.minimum(np.nan_to_num(loss_LM[-lines:], nan=guess, posinf=guess), guess).mean(0)
 
 
-def largest(logit_LM: np.ndarray) -> np.ndarray:
-    """Return the largest finite |logit| of a training run (M)."""
-    return np.where(np.isfinite(logit_LM), logit_LM, 0).max(0)
-
-
-def widest_stable(rates: list[float], train_M: np.ndarray, factor: float) -> float:
+def widest_stable(rates: list[float], train_M: np.ndarray, factor: float, learned: float) -> float:
     """Return the highest rate up to which every rate, from the best on, is stable.
 
-    Stable is a final training loss of at most `factor` times the lowest of the row.
+    Stable is a final training loss of at most `factor` times the lowest of the row, and of at most
+    `learned`: a row that never learns gets the lowest rate.
     """
     best = int(train_M.argmin())
-    stable = train_M <= factor * train_M[best]
+    if train_M[best] > learned:
+        return rates[0]
+    stable = train_M <= min(factor * train_M[best], learned)
     last = best
     while last + 1 < len(rates) and stable[last + 1]:
         last += 1

@@ -23,8 +23,6 @@ from steps.quest.stacked import Stack
 from steps.quest.sweep_config import Sweep, column
 from steps.shared.runtime import InputError, atomic_path, write_csv
 
-PROBE = 250  # training images that a history line is measured on
-
 
 def run(args: argparse.Namespace, config: Sweep) -> None:
     """Train the rows of a job and write what the workflow declares."""
@@ -66,7 +64,7 @@ def train_row(row: str, images: ImageSet, config: Sweep, seed: int, checkpoint: 
         first=1,
     )
     probes = {
-        split: next(iter(images.chunks(split, seed=seed, batch_size=PROBE)))
+        split: next(iter(images.chunks(split, seed=seed, batch_size=config.num_probe)))
         for split in ("train", "validation")
     }
     stack = new_stack(row, images.note, config, seed)

@@ -33,7 +33,6 @@ class Problem(StepConfig):
 class Toy(StepConfig):
     """The grid of toy models of one row and seed, trained as one stack by AdamW."""
 
-    num_seeds: int = Field(ge=1, description="of the paper's seeds, the first ones")
     rows: dict[Form, list[str]] = Field(
         description="by form ('minimal', one layer; 'full', network)"
     )

@@ -6,9 +6,9 @@ Shapes: M models of a grid, B samples, N tokens.
 import argparse
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,13 +17,12 @@ from torch import Tensor
 
 from kernels.quest import quest_attention
 from steps.quest import rows, toy, toy_train
-from steps.quest.jobs import RUN
+from steps.quest.runs import Run, run_of, write_runs
 from steps.quest.stacked import Stack
 from steps.quest.toy_config import SPLITS, TABLES, Problem, Toy, ToyMeasures, grid
 from steps.shared.runtime import InputError, deterministic, progress, read_json, write_csv
 
 MAP = ["dataset", "split", "row", "sample", "token", "is_answer", "attention"]
-Run = dict[str, Any]
 
 
 def run(args: argparse.Namespace, config: ToyMeasures) -> None:
@@ -33,10 +32,11 @@ def run(args: argparse.Namespace, config: ToyMeasures) -> None:
     selection = read_json(args.selection)
     for row, entry in progress(selection.items(), total=len(selection), label="quest toy"):
         folder = args.selection.parent / entry["folder"]
-        for found, lines in measure_row(row, folder, args.data, config):
-            runs += [{**run, "seed": args.seed} for run in found]
+        paths = [folder / name for name in entry["sha256"]]
+        for found, lines in measure_row(row, paths, args.data, config):
+            runs += found
             maps += lines
-    write_csv(args.out / f"toy_seed{args.seed}.csv", RUN, runs)
+    write_runs(args.out / f"toy_seed{args.seed}.csv", runs, seed=args.seed)
     write_csv(args.out / f"toy_seed{args.seed}_maps.csv", MAP, maps)
 
 
@@ -76,41 +76,36 @@ def measure(stack: Stack, tests: dict[str, toy.Samples]) -> Measured:
 
 
 def measure_row(
-    row: str, folder: Path, data: Path, config: ToyMeasures
+    row: str, paths: Sequence[Path], data: Path, config: ToyMeasures
 ) -> Iterator[tuple[list[Run], list[Run]]]:
     """Yield, for each form that the row was trained in, its runs and its lines of attention."""
     problem, _, tests = toy.load(data)
-    for path in sorted(folder.glob("*.safetensors")):
+    for path in paths:
         form = path.stem
         stack, trained = load_stack(path, form, row, problem)
         found = measure(stack, tests)
-        runs = [*_main_runs(found, config)]
-        runs += _key_norm_runs(folder / "history.csv", trained, form)
+        table, start = TABLES[form], {"dataset": form, "row": row}
+        runs = [*_main_runs(table, found, config), *_rate_runs(found, trained)]
+        runs += _key_norm_runs(table, path.with_name("history.csv"), trained, form)
         if (form, row) == ("minimal", "quest"):
-            runs.append(_run("all", "identity_error", identity_error(stack, tests)))
-        start = {"dataset": form, "row": row}
-        runs = [start | {"table": TABLES[form]} | run for run in runs]
-        runs += [start | {"table": "toy_rate"} | run for run in _rate_runs(found, trained)]
+            runs.append(run_of(table, "all", "identity_error", identity_error(stack, tests)))
         maps = _maps(found, tests, trained, config.num_maps)
-        yield runs, [start | line for line in maps]
-
-
-def _run(split: str, metric: str, value: float, x: float | str = "") -> Run:
-    return {"split": split, "metric": metric, "x": x, "value": float(value)}
+        yield [start | run for run in runs], [start | line for line in maps]
 
 
 def _geometric_mean(values: np.ndarray) -> float:
     return math.exp(np.log(values).mean())
 
 
-def _main_runs(found: Measured, config: ToyMeasures) -> Iterator[Run]:
+def _main_runs(table: str, found: Measured, config: ToyMeasures) -> Iterator[Run]:
     """Yield what the whole grid gives: nothing in it is chosen."""
     robust_M = found.accuracy["robust"]
-    yield _run("robust", "success_rate", 100 * (robust_M >= 100 * config.success_accuracy).mean())
+    success_M = robust_M >= 100 * config.success_accuracy
+    yield run_of(table, "robust", "success_rate", 100 * success_M.mean())
     for split in SPLITS:
-        yield _run(split, "accuracy", found.accuracy[split].mean())
+        yield run_of(table, split, "accuracy", found.accuracy[split].mean())
     largest_M = np.maximum(*(found.max_logit[split] for split in SPLITS))
-    yield _run("all", "max_logit", _geometric_mean(largest_M))
+    yield run_of(table, "all", "max_logit", _geometric_mean(largest_M))
 
 
 def _rate_runs(found: Measured, config: Toy) -> Iterator[Run]:
@@ -119,16 +114,16 @@ def _rate_runs(found: Measured, config: Toy) -> Iterator[Run]:
     for rate in config.learning_rates:
         own = rate_M == rate
         for split in SPLITS:
-            yield _run(split, "accuracy", found.accuracy[split][own].mean(), rate)
+            yield run_of("toy_rate", split, "accuracy", found.accuracy[split][own].mean(), rate)
         largest_M = np.maximum(*(found.max_logit[split][own] for split in SPLITS))
-        yield _run("all", "max_logit", _geometric_mean(largest_M), rate)
+        yield run_of("toy_rate", "all", "max_logit", _geometric_mean(largest_M), rate)
 
 
-def _key_norm_runs(history: Path, config: Toy, form: str) -> Iterator[Run]:
+def _key_norm_runs(table: str, history: Path, config: Toy, form: str) -> Iterator[Run]:
     """Yield the key-norm ratio of biased answer tokens before and after training."""
     _, ratio_LM = toy_train.read_history(history, config, form, "key_norm_ratio")
-    yield _run("biased", "key_norm_ratio_start", _geometric_mean(ratio_LM[0]))
-    yield _run("biased", "key_norm_ratio", _geometric_mean(ratio_LM[-1]))
+    yield run_of(table, "biased", "key_norm_ratio_start", _geometric_mean(ratio_LM[0]))
+    yield run_of(table, "biased", "key_norm_ratio", _geometric_mean(ratio_LM[-1]))
 
 
 @torch.no_grad()

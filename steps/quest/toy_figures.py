@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.quest.figure_data import COLOURS, Runs, by_x, colour_rows, histories, rows_in
+from steps.quest.figure_data import COLOURS, Runs, by_x, colour_rows, histories, rows_in, seeds_in
 from steps.quest.toy_config import parse_column
 from steps.shared.plots import PALETTE, label_lines, line_with_band, sweep
 from steps.shared.runtime import read_csv
@@ -26,7 +26,7 @@ def draw(
     runs: Runs, labels: Mapping[str, str], *, trained: Path, measured: Path
 ) -> dict[str, "Figure"]:
     """Return the task's figures by name, from its runs, histories and attention maps."""
-    maps = read_csv(min(measured.glob("toy_seed*_maps.csv")))
+    maps = read_csv(measured / f"toy_seed{seeds_in(runs, 'toy_rate')[0]}_maps.csv")
     network = [line for line in maps if line["dataset"] == "full"]
     own = [run for run in runs if run["table"] == "toy_rate"]
     updates, logits = _logits(trained, own, labels)
@@ -44,7 +44,7 @@ def _logits(
     logits: dict[float, dict[str, np.ndarray]] = {}
     network = [run for run in runs if run["dataset"] == "full"]
     for row in rows_in(network, "toy_rate", labels):
-        by_seed = histories(trained, row)
+        by_seed = histories(trained, row, seeds_in(network, "toy_rate"))
         for rate in sorted({float(run["x"]) for run in network}):
             values_SL = [_network_logits(history, rate) for history in by_seed]
             logits.setdefault(rate, {})[row] = np.array(values_SL)
@@ -68,7 +68,7 @@ def _of_network(history: list[dict[str, str]]) -> list[dict[str, str]]:
 def toy_attention(maps: Runs, labels: Mapping[str, str]) -> "Figure":
     """Draw the most attention that the class token pays each token, in samples of both kinds.
 
-    `maps`: lines of toy_attention.csv of one seed; the answer token is outlined.
+    `maps`: the lines of the network in toy_seed<seed>_maps.csv; the answer token is outlined.
     """
     import matplotlib.pyplot as plt
 

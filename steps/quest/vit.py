@@ -108,10 +108,3 @@ def load(path: Path) -> VisionTransformer:
 
 def _from_settings(row: str, shape: dict[str, int], **sizes: int) -> VisionTransformer:
     return VisionTransformer(row, Shape.model_validate(shape), **sizes)
-
-
-@torch.no_grad()
-def predict(model: nn.Module, images: Tensor, *, batch_size: int) -> Tensor:
-    """Return the predicted classes (N,) of N images, the model in evaluation mode."""
-    model.eval()
-    return torch.cat([model(piece).argmax(dim=-1) for piece in images.split(batch_size)])

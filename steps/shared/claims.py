@@ -2,7 +2,8 @@
 
 A claim names a measure, which turns the runs of one seed into one scalar. The two-sided 95 % t
 interval of that scalar over seeds decides; where a claim names item data, the wider of it and a
-bootstrap over seeds and items. Shapes: S seeds, P points (cells of a table), I items.
+bootstrap over seeds and items; where every seed gives the same, the sign test of as many seeds.
+Shapes: S seeds, P points (cells of a table), I items.
 """
 
 import ast
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_TESTED = "not tested at this scale"
 VERDICTS = ("holds", "fails", "inconclusive", NOT_TESTED)
 CELL = ("table", "dataset", "split", "row", "metric")
+SIGN_TEST_SEEDS = 6  # the least n whose least and greatest value bound the median to 95 %
 ROUNDING = 1e-9  # a spread below this part of the values is rounding, not variance
 Row = dict[str, Any]
 Key = tuple[str, str, str, str, str, float | None]  # table, dataset, split, row, metric, x
@@ -172,7 +174,10 @@ def _interval(
         if half > (zero if flat else (high - low) / 2):
             low, high, over = effect - half, effect + half, "items" if flat else "seeds x items"
     if over == "none":
-        return found | {"note": "no variance, so no interval"}
+        if len(seeds) < SIGN_TEST_SEEDS:
+            return found | {"note": f"the same in every seed: {SIGN_TEST_SEEDS} would decide"}
+        low = high = effect if abs(effect) > zero else 0.0
+        over = "median"
     delta = float(np.log1p(claim.delta)) if ratio else claim.delta
     decided = verdict(low, high, kind=claim.kind, side=claim.side or "", delta=delta)
     found |= {"ci_low": shown(low), "ci_high": shown(high), "interval": over}

@@ -20,6 +20,7 @@ from steps.shared.tokenizer import encode, id_type
 
 FRACTIONS = {"train": 0.94, "validation": 0.02, "test": 0.04}
 BATCH = 1000  # documents encoded at once
+MIN_VALIDATION = 1000  # tokens; a quarter of the test tokens where that is more
 Part = tuple[Source, Path | None]  # a corpus and, of an asset, its file
 
 
@@ -30,8 +31,7 @@ def documents(paper: str, source: Source, path: Path | None) -> Iterator[tuple[s
     memory, is streamed as it comes.
     """
     if source.kind == "hub":
-        for index, text in enumerate(_hub_texts(source)):
-            yield split_of(str(index), FRACTIONS), text
+        yield from _hub_documents(source)
         return
     if path is None:
         raise InputError(f"corpus {source.name}: an asset needs its file, given by a flag")
@@ -40,13 +40,21 @@ def documents(paper: str, source: Source, path: Path | None) -> Iterator[tuple[s
         yield split_of(entries[index]["headword"], FRACTIONS), entries[index]["text"]
 
 
-def _hub_texts(source: Source) -> Iterator[str]:
-    from datasets import load_dataset
+def _hub_documents(source: Source) -> Iterator[tuple[str, str]]:
+    """Yield (split, text) by the data set's own splits, or by a hash if it has only `train`.
 
+    Its own, because neighbouring rows may be of one article, as in WikiText.
+    """
+    from datasets import get_dataset_split_names, load_dataset
+
+    place = (source.name, source.subset or None)
     try:
-        rows = load_dataset(source.name, source.subset or None, split="train", streaming=True)
-        for row in rows:
-            yield row["text"]
+        names = get_dataset_split_names(*place)
+        own = set(FRACTIONS) <= set(names)
+        # the small ones first, so that reading can end when `train` is full
+        for split in ["validation", "test", "train"] if own else ["train"]:
+            for index, row in enumerate(load_dataset(*place, split=split, streaming=True)):
+                yield split if own else split_of(str(index), FRACTIONS), row["text"]
     except KeyError:
         raise InputError(f"corpus {source.name}: has no column 'text'") from None
     except (OSError, ValueError) as error:
@@ -72,7 +80,7 @@ def write_corpus(
     Returns documents, tokens, bytes and sha256 of every split.
     """
     limits = {"train": source.train_tokens, "test": source.test_tokens}
-    limits["validation"] = max(1000, source.test_tokens // 4)
+    limits["validation"] = max(MIN_VALIDATION, source.test_tokens // 4)
     paths = {split: stem.with_name(f"{stem.name}_{split}.npy") for split in FRACTIONS}
     with ExitStack() as stack:
         writers = {

@@ -18,7 +18,7 @@ for data in QUEST.data():
             ]
             + QUEST.corpora(data),
         output:
-            QUEST.prepared(data),
+            files=QUEST.prepared(data),
         log:
             f"logs/{{scale}}/quest/prepare_{data}.log",
         benchmark:
@@ -50,7 +50,7 @@ for task in QUEST.tasks():
             input:
                 data=QUEST.prepared(quest_plan.TASKS[task].data),
             output:
-                QUEST.trained(task, members),
+                files=QUEST.trained(task, members),
             log:
                 f"logs/{{scale}}/quest/train_{job}_seed{{seed}}.log",
             benchmark:
@@ -84,9 +84,9 @@ for task in QUEST.tasks():
         name:
             f"quest_merge_{task}"
         input:
-            QUEST.trained(task),
+            models=QUEST.models(task),
         output:
-            QUEST.selection(task),
+            selection=QUEST.selection(task),
         log:
             f"logs/{{scale}}/quest/merge_{task}_seed{{seed}}.log",
         benchmark:
@@ -96,13 +96,11 @@ for task in QUEST.tasks():
         threads: 1
         params:
             task=task,
-            rows=QUEST.rows(task),
             code=code("steps.quest.merge"),
         message:
             "{rule} seed {wildcards.seed}: which models are evaluated"
         shell:
-            "python -m steps.quest.merge --rows {params.rows} --seed {wildcards.seed}"
-            " --runs results/{wildcards.scale}/quest/train/{params.task}"
+            "python -m steps.quest.merge --models {input.models}"
             " --out results/{wildcards.scale}/quest/merge/{params.task}/seed{wildcards.seed}"
             " 2> {log}"
 

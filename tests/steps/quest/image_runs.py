@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 from digit_files import write_digits
+from phase_runs import merged
 
-from steps.quest import evaluate, merge, prepare, train
+from steps.quest import evaluate, prepare, train
 
 SHAPE = {"patch": 14, "width": 8, "layers": 2, "heads": 2, "mlp_ratio": 2}
 DATA = {
@@ -13,7 +14,13 @@ DATA = {
     **{"num_validation": 20, "num_test": 30},
 }
 IMAGES = {
-    **{"num_seeds": 1, "shape": SHAPE, "drop_path": 0.0, "label_smoothing": 0.0, "max_shift": 1},
+    **{
+        "shape": SHAPE,
+        "row_rates": {"quest": 0.02},
+        "drop_path": 0.0,
+        "label_smoothing": 0.0,
+        "max_shift": 1,
+    },
     **{"steps": 4, "warmup_share": 0.25, "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.98},
     **{"weight_decay": 0.05, "clip_norm": 1.0, "batch_size": 8, "micro_batch": 8},
     **{"precision": "no", "log_every": 2, "checkpoint_every": 2},
@@ -24,11 +31,11 @@ MEASURES = {
     **{"pgd_step": 0.25, "pattern_size": 14},
 }
 SWEEP = {
-    **{"num_seeds": 1, "shape": SHAPE, "learning_rates": [0.001, 0.01, 0.1]},
+    **{"shape": SHAPE, "num_probe": 250, "learning_rates": [0.001, 0.01, 0.1]},
     **{"weight_decay": 0.05, "beta1": 0.9, "beta2": 0.98, "steps": 4, "warmup_share": 0.25},
     **{"batch_size": 8, "max_shift": 1, "log_every": 2, "checkpoint_every": 2},
 }
-SWEEP_MEASURES = {"final_lines": 2, "stable_factor": 2.0}
+SWEEP_MEASURES = {"final_lines": 2, "stable_factor": 2.0, "learned_share": 0.5}
 TRAIN = {"images": IMAGES, "sweep": SWEEP}
 EVALUATE = {"images": MEASURES, "sweep": SWEEP_MEASURES}
 
@@ -53,14 +60,8 @@ def trained(task: str, out: str, *rows: str, seed: int = 0, **change) -> Path:
 
 def measured(task: str, runs: str, *rows: str, **change) -> Path:
     """Merge and evaluate what `trained` left for seed 0."""
-    merge.main(["--runs", runs, "--rows", *rows, "--out", "merge"])
+    selection = merged(runs, *rows)
     config = json.dumps({task: {**EVALUATE[task], **change}})
     flags = ["--task", task, "--config", config, "--data", "prepare/images.json"]
-    evaluate.main([*flags, "--selection", "merge/selection.json", "--out", "evaluate"])
+    evaluate.main([*flags, "--selection", str(selection), "--out", "evaluate"])
     return Path("evaluate")
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Return the bytes of every file below a folder, by path."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}

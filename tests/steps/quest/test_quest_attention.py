@@ -1,13 +1,11 @@
 """Every row of attention: against the kernel, torch's attention and closed forms."""
 
-import math
-
 import pytest
 import torch
 import torch.nn.functional as F
 
 from kernels.quest import quest_attention
-from steps.quest.attention import RowAttention, largest_logit, mean_entropy
+from steps.quest.attention import RowAttention, largest_logit
 from steps.quest.row_names import ROWS
 from steps.quest.rows import NORM_EPS, UNIT_KEYS, WITH_METRIC, variability
 from steps.shared.runtime import InputError
@@ -242,29 +240,8 @@ def test_rows_share_their_matrices_and_scales_are_vectors():
     }
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_every_row_starts_as_sharp(row):
-    """Unit-variance queries and keys: logits of deviation 1 before a metric, so one entropy."""
-    torch.manual_seed(0)
-    width, tokens = 64, 50
-    module = RowAttention(width, num_heads=4, row=row, causal=False)
-    torch.nn.init.normal_(module.qkv.weight, std=width**-0.5)
-    torch.nn.init.zeros_(module.qkv.bias)
-    logits = module.explicit(torch.randn(8, tokens, width))[2]
-    assert logits.std().item() == pytest.approx(1.0, abs=0.05)
-    # weights exp(z) / sum, z normal of variance 1: log T - 1/2 for many tokens, more for 50; logits
-    # a quarter as large, from a scale of 1, would give log T - 1/32
-    assert mean_entropy(logits) == pytest.approx(math.log(tokens) - 0.5, abs=0.1)
-
-
 def test_the_largest_logit_is_among_what_attention_sees():
     x, _ = inputs()
     whole, causal = (layer("standard", causal=causal).explicit(x)[2] for causal in (False, True))
     assert largest_logit(whole) == whole.abs().max()
     assert largest_logit(causal) == whole.tril().abs().max()
-
-
-def test_entropy_of_known_weights():
-    assert mean_entropy(torch.zeros(1, 1, 2, 8)) == pytest.approx(math.log(8))
-    hidden = torch.tensor([[[[0.0, -torch.inf], [0.0, 0.0]]]])
-    assert mean_entropy(hidden) == pytest.approx(math.log(2) / 2)

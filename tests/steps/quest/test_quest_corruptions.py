@@ -4,7 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from steps.quest.corruptions import CORRUPTIONS, SEVERITIES, corrupt
+from steps.quest.corruptions import CORRUPTIONS, corrupt
+from steps.quest.images_config import DIGIT_CORRUPTIONS, DIGIT_SEVERITIES
 from steps.shared.runtime import InputError
 
 
@@ -24,7 +25,7 @@ def test_images_stay_in_range_and_severities_do_more_and_more(name):
     # bars at every place within a cell of pixels
     x = torch.cat([pictures(20).roll(shift, dims=-1) for shift in range(14)])
     change = []
-    for severity in SEVERITIES:
+    for severity in DIGIT_SEVERITIES:
         found = corrupt(x, name, severity=severity, seed=0)
         assert found.shape == x.shape and found.dtype == x.dtype
         assert found.min() >= 0 and found.max() <= 1
@@ -114,3 +115,8 @@ def test_unknown_names_and_severities_are_refused():
         corrupt(grey(), "fog", severity=1, seed=0)
     with pytest.raises(InputError, match="severity = 4"):
         corrupt(grey(), "blur", severity=4, seed=0)
+
+
+def test_the_configuration_knows_every_corruption_and_severity():
+    assert tuple(CORRUPTIONS) == DIGIT_CORRUPTIONS
+    assert all(len(each.amounts) == len(DIGIT_SEVERITIES) for each in CORRUPTIONS.values())

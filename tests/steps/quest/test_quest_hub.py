@@ -10,7 +10,8 @@ import image_runs
 import numpy as np
 import pytest
 import torch
-from image_runs import contents, measured, prepared, trained
+from image_runs import measured, prepared, trained
+from phase_runs import contents
 from PIL import Image
 
 from steps.quest import vit

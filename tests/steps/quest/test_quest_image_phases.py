@@ -6,12 +6,13 @@ from pathlib import Path
 import image_runs
 import pytest
 import torch
-from image_runs import contents, measured, prepared, trained
+from image_runs import measured, prepared, trained
+from phase_runs import contents
 
 from steps.quest import blocks, images_evaluate, vit
 from steps.quest.images_config import ImageMeasures
 from steps.quest.images_data import first_images, open_images
-from steps.quest.images_train import validate
+from steps.quest.images_measure import accuracy, measure
 from steps.quest.plan import Files
 from steps.quest.row_training import warmup_cosine
 from steps.shared.fit import Fit
@@ -153,15 +154,37 @@ def test_an_accuracy_and_a_loss_are_those_of_the_whole_set_whatever_the_chunks(w
     folder = trained("images", "out", "quest")
     model = vit.load(folder / "quest/seed0/model.safetensors")
     images = open_images(Path("prepare/images.json"), workers=0)
-    few, many = (
-        validate(model, images.chunks("test", seed=0, batch_size=size)) for size in (7, 30)
-    )
+    few, many = (measure(model, images.chunks("test", seed=0, batch_size=size)) for size in (7, 30))
     assert few == pytest.approx(many, rel=1e-5)
     whole, labels = first_images(images.chunks("test", seed=0, batch_size=4), 30)
     right = (model(whole).argmax(-1) == labels).float().mean().item()
-    assert few["validation_accuracy"] == pytest.approx(100 * right)
+    assert few["accuracy"] == pytest.approx(100 * right)
     logits = model(whole, explicit=True)[1]
     assert few["max_logit"] == pytest.approx(logits.abs().max().item(), rel=1e-5)
+
+
+def test_a_model_that_diverged_answers_wrongly_and_shows_it(work):
+    folder = trained("images", "out", "quest")
+    model = vit.load(folder / "quest/seed0/model.safetensors")
+    chunks = open_images(Path("prepare/images.json"), workers=0).chunks(
+        "test", seed=0, batch_size=16
+    )
+    with torch.no_grad():
+        model.head.bias[0] = torch.nan  # which argmax would take for the answer 0
+    assert measure(model, chunks)["accuracy"] == accuracy(model, chunks) == 0
+    with torch.no_grad():
+        model.blocks[0].attention.qkv.weight[0, 0] = torch.nan
+    assert math.isnan(measure(model, chunks)["max_logit"])
+
+
+def test_a_row_may_have_a_peak_rate_of_its_own(work):
+    """The second and last line is of half a step before the end of the cosine."""
+    folder = trained("images", "out", "standard", "quest")
+    rates = [
+        float(read_csv(folder / row / "seed0/history.csv")[0]["learning_rate"])
+        for row in ("standard", "quest")
+    ]
+    assert rates[1] == pytest.approx(2 * rates[0])
 
 
 def test_attacks_start_from_the_same_draws_in_every_row(work, monkeypatch):

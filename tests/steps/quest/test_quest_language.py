@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from image_runs import contents
+from phase_runs import contents, merged
 
-from steps.quest import blocks, evaluate, language_model, merge, prepare, train
+from steps.quest import blocks, evaluate, language_model, prepare, train
 from steps.quest.language_train import loss, measure, token_file
 from steps.quest.model_config import BlockShape
 from steps.quest.plan import Files
@@ -24,7 +24,7 @@ DATA = {
     "tokenizer": "bpe:270",
 }
 LANGUAGE = {
-    **{"num_seeds": 1, "shape": SHAPE, "context": 8, "steps": 4, "warmup_share": 0.25},
+    **{"row_rates": {}, "shape": SHAPE, "context": 8, "steps": 4, "warmup_share": 0.25},
     **{"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95, "weight_decay": 0.1, "clip_norm": 1.0},
     **{"batch_size": 4, "micro_batch": 4, "precision": "no"},
     **{"log_every": 2, "checkpoint_every": 2},
@@ -152,10 +152,10 @@ def test_a_job_cut_in_its_second_row_ends_with_the_same_bytes(work, monkeypatch)
 
 def test_bits_per_byte_are_those_of_the_test_tokens(work):
     trained("out", "standard", "quest")
-    merge.main(["--runs", "out", "--rows", "standard", "quest", "--out", "merge"])
+    selection = merged("out", "standard", "quest")
     config = json.dumps({"language": {"batch_size": 5}})
     flags = ["--task", "language", "--config", config, "--data", "prepare/language.json"]
-    evaluate.main([*flags, "--selection", "merge/selection.json", "--out", "evaluate"])
+    evaluate.main([*flags, "--selection", str(selection), "--out", "evaluate"])
     runs = read_csv("evaluate/language_seed0.csv")
     assert [(run["row"], run["metric"]) for run in runs] == [
         (row, metric) for row in ("quest", "standard") for metric in ("bits_per_byte", "max_logit")

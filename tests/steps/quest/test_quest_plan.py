@@ -30,8 +30,8 @@ def changed(path: str, value: Any, *, scale: str = "mini") -> dict[str, Any]:
 def test_tasks_choose_rows_and_seeds():
     files = Files(changed("train.rows.qnorm.tasks", ["images"]))
     assert "qnorm" not in files.rows("toy") and "qnorm" in files.rows("images")
-    files = Files(changed("train.common.sweep.num_seeds", 3))
-    assert [len(files.seeds(task)) for task in TASKS] == [6, 5, 3, 5]
+    files = Files(changed("train.common.num_seeds.sweep", 3))
+    assert [len(files.seeds(task)) for task in TASKS] == [8, 5, 3, 5]
 
 
 def test_a_task_without_rows_has_no_files():
@@ -101,11 +101,13 @@ def test_the_scales_of_quest_are_valid(scale):
     [
         ("train.common.toy.width", 15, "width = 15 must be a multiple of heads = 2"),
         ("train.common.toy.log_every", 0, "greater than or equal to 1"),
-        ("train.common.toy.num_seeds", 9, "must be at most the 6 seeds"),
+        ("train.common.num_seeds.toy", 9, "be at most the 8 seeds"),
+        ("train.common.num_seeds", {"toy": 1}, "must be given"),
         ("train.rows.qnorm.toy", {"beta1": 0.5}, "must be the same in every row"),
         ("train.rows.qnorm.tasks", ["toys"], "toy"),
         ("rows", ["standard", "softmax"], "has no entry 'softmax'"),
         ("train.common.toy.rows", {"minimal": ["quest"]}, "must name standard in a form"),
+        ("train.common.toy.rows", {"minimal": ["qest"]}, "must be one of standard, "),
         ("train.common.toy.steps", {"minimal": 4}, "must name the updates of full"),
         ("prepare.toy.biased_share", 1.5, "less than or equal to 1"),
         ("train.common.images.shape.heads", 5, "width = 64 must be a multiple of heads = 5"),
@@ -115,7 +117,13 @@ def test_the_scales_of_quest_are_valid(scale):
         ("train.common.sweep.learning_rates", [0.1, 0.01], "must be ascending"),
         ("prepare.language.tokenizer", "bpe:9", "from 257 to 65536"),
         ("train.common.language.shape.heads", 3, "width = 64 must be a multiple of heads = 3"),
+        ("train.common.images.row_rates", {"qest": 0.1}, "must be one of the rows standard, "),
         ("evaluate.images.radii", [2.0], "less than or equal to 1"),
+        ("evaluate.images.corruptions", ["fog"], "must be one of gaussian_noise, "),
+        ("evaluate.images.severities", [1, 5], "must be 1, 2 or 3 for digits"),
+        ("evaluate.images.num_attacked", 751, "must be at most 750"),
+        ("evaluate.images.pattern_size", 29, "must be at most 28"),
+        ("evaluate.sweep.final_lines", 9, "at most the 8 lines"),
     ],
 )
 def test_what_does_not_fit_is_named_in_quests_block(path, value, told):

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from kernels.quest import quest_attention
 from steps.quest import rows
+from steps.quest.attention import RowAttention
 from steps.quest.row_names import ROWS
 from steps.shared.runtime import InputError
 
@@ -101,6 +102,38 @@ def test_elliptical_rows_weigh_features(qkv):
     torch.testing.assert_close(logits("elliptical_quest", q, k, m), 0.5 * q[..., :, None, 2] * unit)
     # the others take no notice
     torch.testing.assert_close(logits("quest", q, k, m), logits("quest", q, k))
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_every_row_starts_as_sharp(row):
+    """Unit-variance queries and keys: logits of deviation 1 before a metric, so one entropy."""
+    torch.manual_seed(0)
+    width, tokens = 64, 50
+    module = RowAttention(width, num_heads=4, row=row, causal=False)
+    torch.nn.init.normal_(module.qkv.weight, std=width**-0.5)
+    torch.nn.init.zeros_(module.qkv.bias)
+    logits = module.explicit(torch.randn(8, tokens, width))[2]
+    assert logits.std().item() == pytest.approx(1.0, abs=0.05)
+    # weights exp(z) / sum, z normal of variance 1: log T - 1/2 for many tokens, more for 50; logits
+    # a quarter as large, from a scale of 1, would give log T - 1/32
+    entropy = torch.special.entr(logits.softmax(-1)).sum(-1).mean().item()
+    assert entropy == pytest.approx(math.log(tokens) - 0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_runs_under_autocast_to_a_half_type(row):
+    """Scales, gains and the metric are float32 there, beside queries and keys of 16 bits."""
+    torch.manual_seed(0)
+    module = RowAttention(H * D, num_heads=H, row=row, causal=True)
+    x, previous = torch.randn(B, T, H * D), torch.randn(B, H, T, D)
+    expected = module(x, previous_BHTD=previous)[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = module(x, previous_BHTD=previous)[0]
+    assert found.dtype == torch.bfloat16
+    # bfloat16 keeps 8 bits: 0.4 % of outputs of about 1, in a few operations
+    torch.testing.assert_close(found.float(), expected, rtol=0.03, atol=0.03)
+    found.float().square().sum().backward()
+    assert all(value.grad.isfinite().all() for value in module.parameters())
 
 
 def test_an_unknown_row_is_an_error():

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from image_runs import contents, measured, prepared, trained
+from image_runs import measured, prepared, trained
+from phase_runs import contents
 
 from steps.quest import sweep_evaluate, sweep_train, vit
 from steps.quest.images_data import open_images
@@ -118,12 +119,14 @@ def test_the_widest_stable_rate_is_the_end_of_the_stable_stretch_around_the_best
     rates = [1.0, 2.0, 4.0, 8.0]
 
     def widest(*losses: float) -> float:
-        return sweep_evaluate.widest_stable(rates, np.array(losses), 2.0)
+        return sweep_evaluate.widest_stable(rates, np.array(losses), 2.0, 1.2)
 
     assert widest(0.5, 0.6, 1.0, 1.1) == 4
     assert widest(2.0, 0.5, 0.6, 0.7) == 8  # too slow at the lowest is not unstable
     assert widest(0.5, 1.1, 0.6, 0.7) == 1  # a stable rate beyond an unstable one does not count
     assert widest(2.3, 2.3, 2.3, 0.5) == 8
+    assert widest(0.7, 0.7, 1.3, 0.8) == 2  # within the factor, but hardly better than guessing
+    assert widest(2.3, 2.3, 2.3, 2.3) == 1  # a row that never learns is stable nowhere
 
 
 def test_a_loss_that_is_not_finite_counts_as_guessing():
@@ -131,8 +134,15 @@ def test_a_loss_that_is_not_finite_counts_as_guessing():
     guess = math.log(10)
     final = sweep_evaluate.final_loss(history, 3, guess)
     assert final.tolist() == pytest.approx([0.4, guess])
-    logits = np.array([[1.0, 2.0], [5.0, np.inf], [3.0, np.nan]])
-    assert sweep_evaluate.largest(logits).tolist() == [5, 2]
+
+
+def test_a_logit_that_is_not_finite_is_reported_as_such():
+    values = {"train_loss": np.ones((2, 3)), "validation_loss": np.ones((2, 3))}
+    values["max_logit"] = np.array([[1.0, 2.0, 3.0], [5.0, np.nan, np.inf]])
+    measures = SweepMeasures(**image_runs.SWEEP_MEASURES)
+    runs = sweep_evaluate.measure_row([0.1, 0.2, 0.4], values, measures, 2.3)
+    found = [r["value"] for r in runs if (r["table"], r["metric"]) == ("sweep_rate", "max_logit")]
+    assert (found[0], np.isnan(found[1]), np.isinf(found[2])) == (5, True, True)
 
 
 def test_a_row_is_judged_at_the_rate_of_its_lowest_training_loss():

@@ -20,7 +20,6 @@ PROBLEM = Problem(
     num_test=20,
 )
 CONFIG = Toy(
-    num_seeds=1,
     rows={"minimal": ["quest"], "full": ["quest"]},
     width=8,
     layers=2,

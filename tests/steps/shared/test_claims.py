@@ -67,11 +67,17 @@ def judge(tmp_path, data, folder=None, root=None, **changes):
 
 @given(st.floats(-5, 5), st.integers(2, 8), st.floats(-1e6, 1e6))
 @settings(max_examples=60)
-def test_no_variance_never_holds(tmp_path_factory, gap, n, level):
+def test_no_variance_needs_six_seeds(tmp_path_factory, gap, n, level):
     """The same difference in every seed, whatever rounding makes of it."""
     old = level + np.arange(n) * 0.1
     row = judge(tmp_path_factory.mktemp("c"), runs(old + gap, old))
-    assert (row["verdict"], row["interval"], row["ci_low"]) == ("inconclusive", "none", None)
+    found = (row["verdict"], row["interval"])
+    if n < 6:
+        assert (*found, row["ci_low"]) == ("inconclusive", "none", None)
+    elif abs(gap) > 2e-9 * (abs(level) + 6):
+        assert found == ("holds" if gap < 0 else "fails", "median")
+    else:
+        assert found[0] != "holds" or gap < 0
 
 
 def test_one_seed_and_a_diverged_run_are_inconclusive(tmp_path):
@@ -132,6 +138,19 @@ def test_spread_over_a_sweep_beats_spread_over_another(tmp_path):
     assert row["effect"] == pytest.approx(0.95, abs=0.1)
     measure |= {"function": "rank_correlation", "b": None}
     assert judge(tmp_path, data, measure=measure, side="above")["effect"] == 1.0
+
+
+@pytest.mark.parametrize(("effect", "verdict"), [(-0.5, "holds"), (0.5, "fails"), (0.0, "fails")])
+def test_the_same_in_every_seed_is_decided_by_the_sign_test(tmp_path, effect, verdict):
+    """Six equal signs have probability 2 / 2^6 = 0.031 under the null, five 0.063."""
+    old = [1.0, 1.3, 0.9, 1.1, 1.6, 1.2]
+    data = runs([value + effect for value in old], old)
+    row = judge(tmp_path, data)
+    assert (row["verdict"], row["interval"]) == (verdict, "median")
+    assert row["ci_low"] == row["ci_high"] == row["effect"] == pytest.approx(effect)
+    five = judge(tmp_path, [one for one in data if one["seed"] != "5"])
+    assert (five["verdict"], five["ci_low"]) == ("inconclusive", None)
+    assert "6 would decide" in five["note"]
 
 
 def test_lists_of_rows_and_chosen_x_are_averaged(tmp_path):
