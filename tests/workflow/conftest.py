@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from scratch import Project, commit, fill_cache, init, write_tree
+from smoke_tree import smoke_run, tracked_copy
 
 
 @pytest.fixture(scope="session")
@@ -52,3 +53,11 @@ def fresh(shared: Path, tmp_path: Path) -> Callable[..., Project]:
         return project
 
     return make
+
+
+@pytest.fixture(scope="session")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the tree in which the whole workflow ran at scale smoke."""
+    tree = tracked_copy(tmp_path_factory.mktemp("smoke") / "tree")
+    assert smoke_run(tree).returncode == 0
+    return tree
