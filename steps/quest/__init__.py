@@ -6,14 +6,15 @@ its own row is. The operator is `kernels.quest`; here are the paper's experiment
 
 A table is made by a task: `toy`, `images`, `sweep`, `language`. Each phase has one command, which
 takes the task and finds its modules by name: <task>_config, <task>_prepare, <task>_train,
-<task>_evaluate, <task>_figures. A new task adds these, its entries in `config` and `plan`, its
-tables and claims.
+<task>_evaluate, <task>_figures; <task>_measure has what training and evaluation both measure. A new
+task adds these, its entries in `config` and `plan`, its tables and claims.
 
     config, plan    the models of params.yaml and the files of the workflow, for all tasks
     jobs            what the jobs of every task share
     prepare, train, merge, evaluate, report     the phases
     row_training    how a job trains the rows of a task one after another
     figure_data     what the figures of several tasks share
+    tune            peak learning rates on validation data of tuning seeds, by hand
 
     rows            the attention rows as functions from queries and keys to logits
     attention       a self-attention layer of any row

@@ -9,7 +9,7 @@ import torch
 from image_runs import measured, prepared, trained
 from phase_runs import contents
 
-from steps.quest import blocks, images_evaluate, vit
+from steps.quest import blocks, images_evaluate, tune, vit
 from steps.quest.images_config import ImageMeasures
 from steps.quest.images_data import first_images, open_images
 from steps.quest.images_measure import accuracy, measure
@@ -223,3 +223,23 @@ def test_a_model_comes_back_as_it_was_saved_and_a_broken_one_is_named(tmp_path):
     path.write_bytes(b"no")
     with pytest.raises(InputError, match="model.safetensors: not a vision transformer"):
         vit.load(path)
+
+
+def test_tuning_reports_the_validation_loss_of_every_row_and_rate(work, monkeypatch):
+    rows = {row: {"tasks": ["images"]} for row in ("standard", "quest")}
+    train = {"common": {"images": image_runs.IMAGES}, "rows": rows}
+    config = {"scale": "mini", "papers": {"quest": {"rows": [*rows], "train": train}}}
+    monkeypatch.setattr(tune, "load", lambda scale: config)
+    monkeypatch.setattr(tune, "SEEDS", (7, 8))
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    flags = ["--task", "images", "--data", "prepare/images.json", "--out", "rates.csv"]
+    tune.main([*flags, "--rates", "0.02", "0.005"])
+    found = {(r["row"], r["rate"]): float(r["validation_loss"]) for r in read_csv("rates.csv")}
+    assert list(found) == [(row, rate) for rate in ("0.02", "0.005") for row in rows]
+    # quest's own rate in the small settings is 0.02
+    last = [
+        float(read_csv(trained("images", f"out{seed}", "quest", seed=seed) / path)[-1][name])
+        for seed, path in ((7, "quest/seed7/history.csv"), (8, "quest/seed8/history.csv"))
+        for name in ["validation_loss"]
+    ]
+    assert found["quest", "0.02"] == pytest.approx(sum(last) / 2)
