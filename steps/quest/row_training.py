@@ -1,7 +1,6 @@
 """How a job trains the rows of a task one after another: schedule, interruption, files, W&B."""
 
 import argparse
-import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +12,7 @@ from steps.quest.jobs import identity, mirror, training_job
 from steps.quest.model_config import RowFit
 from steps.shared.fit import Batch, Fit
 from steps.shared.runtime import is_main_process, write_csv
+from steps.shared.schedules import warmup_cosine
 from steps.shared.tracking import open_run
 
 
@@ -67,18 +67,3 @@ def fitted(
         )
     fit.save_state(fit.checkpoint)  # so that a job cut in a later row need not train this one again
     return fit
-
-
-def warmup_cosine(steps: int, warmup_share: float) -> Callable[[int], float]:
-    """Return update -> multiplier of the peak rate: linear to 1, then half a cosine down to 0.
-
-    The last update has the multiplier of half a step before the end, so that it still learns.
-    """
-    warmup = max(1, round(warmup_share * steps))
-
-    def multiplier(update: int) -> float:
-        if update <= warmup:
-            return update / warmup
-        return (1 + math.cos(math.pi * (update - warmup - 0.5) / (steps - warmup))) / 2
-
-    return multiplier

@@ -8,7 +8,6 @@ Shapes: M models (one a rate), B images, K classes.
 
 import argparse
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from steps.quest.jobs import mirror, training_job
 from steps.quest.stacked import Stack
 from steps.quest.sweep_config import Sweep, column
 from steps.shared.runtime import InputError, atomic_path, write_csv
+from steps.shared.schedules import warmup
 
 
 def run(args: argparse.Namespace, config: Sweep) -> None:
@@ -46,12 +46,6 @@ def new_stack(row: str, note: dict, config: Sweep, seed: int) -> Stack:
         betas=(config.beta1, config.beta2),
         multiplier=warmup(config.steps, config.warmup_share),
     )
-
-
-def warmup(steps: int, share: float) -> Callable[[int], float]:
-    """Return update -> multiplier of the rate: linear up to 1 over a share of the updates."""
-    updates = max(1, round(share * steps))
-    return lambda update: min(1.0, update / updates)
 
 
 def train_row(row: str, images: ImageSet, config: Sweep, seed: int, checkpoint: Path) -> Stack:

@@ -14,7 +14,6 @@ from steps.quest.images_config import ImageMeasures
 from steps.quest.images_data import first_images, open_images
 from steps.quest.images_measure import accuracy, measure
 from steps.quest.plan import Files
-from steps.quest.row_training import warmup_cosine
 from steps.shared.fit import Fit
 from steps.shared.runtime import InputError, read_csv, read_json, sha256_file
 
@@ -111,14 +110,6 @@ def test_rows_of_a_seed_see_the_same_images(work, monkeypatch):
     seen.clear()
     trained("images", "other", "standard", seed=1)
     assert not torch.equal(seen["standard"][0], first[0])
-
-
-def test_the_rate_rises_to_one_and_falls_along_a_cosine():
-    rate = warmup_cosine(100, 0.1)
-    assert [rate(update) for update in (1, 5, 10)] == pytest.approx([0.1, 0.5, 1.0])
-    assert rate(55) == pytest.approx(0.5, abs=0.01)  # half of the 90 updates after it
-    assert 0 < rate(100) < 1e-3
-    assert all(rate(update + 1) < rate(update) for update in range(10, 100))
 
 
 # evaluate

@@ -53,11 +53,6 @@ def test_a_stack_is_each_rate_trained_alone_by_torchs_adamw(work, row):
         torch.testing.assert_close(found, model(pixels), rtol=1e-3, atol=1e-3)
 
 
-def test_a_warm_up_is_linear_and_then_constant():
-    rate = sweep_train.warmup(200, 0.1)
-    assert [rate(update) for update in (1, 10, 20, 21, 200)] == [0.05, 0.5, 1, 1, 1]
-
-
 def test_the_history_has_the_loss_and_the_largest_logit_of_every_rate(work):
     folder = trained("sweep", "out", "standard", "quest")
     lines = read_csv(folder / "quest/seed0/history.csv")
