@@ -104,6 +104,22 @@ def test_a_saved_file_does_not_grow_with_the_images(tmp_path):
     assert abs(sizes[0] - sizes[1]) < 64  # digits of the random state
 
 
+def test_a_call_that_is_refused_changes_nothing():
+    x, labels, encode = texts()
+    model = taught(encode, x, labels, [(0, 1)])
+    before = (model.classes_.tolist(), model.text_CD_.copy(), model.predict(x).tolist())
+    model.encode = lambda names: np.full((len(names), 16), np.nan)
+    with pytest.raises(InputError, match="some embeddings are no numbers"):
+        model.partial_fit(x, classes=["c4", "c5"])
+    assert (model.classes_.tolist(), model.predict(x).tolist()) == (before[0], before[2])
+    assert (model.text_CD_ == before[1]).all()
+    new = N2LClassifier(lambda names: np.ones((1, 3)))
+    with pytest.raises(InputError, match="1 x 16"):
+        new.partial_fit(x, classes=["c0"])
+    new.encode = encode
+    assert new.partial_fit(x, classes=["c0"]).classes_.tolist() == ["c0"]
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [

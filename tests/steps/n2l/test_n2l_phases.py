@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from n2l_runs import MERGE, contents, learnt, prepared, trained
 
-from steps.n2l import embeddings, learner
+from steps.n2l import embeddings, evaluate, learner
 from steps.n2l.config import Merge, Protocol
 from steps.n2l.estimator import N2LClassifier
 from steps.n2l.plan import Files
@@ -176,6 +176,29 @@ def test_true_labels_reach_only_the_row_that_is_given_them(work):
         )
         same = all((a.labels_N == b.labels_N).all() for a, b in pairs)
         assert same == (name != "labels")
+
+
+def test_a_task_without_images_is_named(work):
+    found, test = embeddings.load_learn("clip/learn.safetensors"), given()
+    tasks = [np.arange(8), np.array([8, 9])]
+    kept = found.labels_N < 8
+    with pytest.raises(InputError, match="task 2: none of its classes has an image to learn"):
+        learner.problem(
+            found._replace(x_ND=found.x_ND[kept], labels_N=found.labels_N[kept]),
+            *(tasks, test.config, 0),
+        )
+    x_ND, labels_N = embeddings.load_test("clip/test.safetensors")
+    held = labels_N < 8
+    problem = learner.problem(found, tasks, test.config, 0)
+    with pytest.raises(InputError, match="task 2: none of its classes has a test image"):
+        evaluate.Test(problem, found, x_ND[held], labels_N[held], tasks)
+
+
+def test_figures_read_the_first_seed_of_the_plan_alone():
+    block = {"rows": ["digits", "emoji"], "seeds": [3, 1]}
+    assert Files({"scale": "mini", "papers": {"n2l": block}}).shown() == [
+        f"results/{{scale}}/n2l/merge/{row}/seed3/labels.safetensors" for row in block["rows"]
+    ]
 
 
 def test_a_file_of_another_kind_is_named(work, tmp_path):
