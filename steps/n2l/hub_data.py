@@ -19,16 +19,18 @@ def prepare(config: Hub, assets: list[Any]) -> tuple[dict[str, Any], dict[str, A
     model, preprocess, tokenizer = load_model(config.model, config.pretrained)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = model.to(device).eval()
-    splits = {name: load_split(config, name) for name in (config.train_split, config.test_split)}
-    classes, tested = (found[-1] for found in splits.values())
+    names = (config.train_split, config.test_split)
+    splits = [load_split(config, name) for name in names]
+    classes, tested = (found[-1] for found in splits)
     if classes != tested:
         raise InputError(
             f"data set {config.name}: {len(classes)} classes in split {config.train_split},"
             f" {len(tested)} in {config.test_split}: must be the same, in the same order"
         )
     arrays: dict[str, Any] = {}
-    for key, split in (("images", config.train_split), ("test", config.test_split)):
-        data, image_key, _ = splits[split]
+    for key, split, (data, image_key, _) in zip(("images", "test"), names, splits, strict=True):
+        if min(data[config.label]) < 0:
+            raise InputError(f"data set {config.name}: split {split} has images without labels")
         batches = _batches(data, image_key, config.label, preprocess, config.batch_size)
         found = progress(batches, total=-(-len(data) // config.batch_size), label=f"n2l {split}")
         pairs = [(_encoded(model, images.to(device)), labels) for images, labels in found]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from n2l_runs import MERGE, contents, learnt, prepared, trained
+from n2l_runs import MERGE, TRAIN, contents, learnt, prepared, trained
 
-from steps.n2l import embeddings, evaluate, learner
+from steps.n2l import embeddings, evaluate, learner, tune
 from steps.n2l.config import Merge, Protocol
 from steps.n2l.estimator import N2LClassifier
 from steps.n2l.plan import Files
@@ -192,6 +192,21 @@ def test_a_task_without_images_is_named(work):
     problem = learner.problem(found, tasks, test.config, 0)
     with pytest.raises(InputError, match="task 2: none of its classes has a test image"):
         evaluate.Test(problem, found, x_ND[held], labels_N[held], tasks)
+
+
+def test_sizes_are_measured_on_validation_images_alone(work, monkeypatch):
+    kept, held = tune.validation(200, 40, 100)
+    _, test = embeddings.split(200, 40, 100)
+    assert len(held) == 32 and sorted([*kept, *held, *test]) == list(range(200))
+    block = {"train": {"common": TRAIN, "rows": {"digits": {}}}, "merge": MERGE}
+    monkeypatch.setattr(tune, "load", lambda scale: {"papers": {"n2l": block}})
+    monkeypatch.setattr(tune, "SEEDS", (100,))
+    flags = ["--row", "digits", "--data", "prepare/digits.json", "--out", "sizes.csv"]
+    tune.main([*flags, "--dims", "4", "8", "--expansions", "12", "24"])
+    lines = read_csv("sizes.csv")
+    sizes = [(line["embed_dim"], line["expansion"]) for line in lines]
+    assert sizes == [(dim, m) for dim in ("4", "8") for m in ("", "12", "24")]
+    assert all(0 <= float(line["accuracy"]) <= 100 for line in lines)
 
 
 def test_figures_read_the_first_seed_of_the_plan_alone():
