@@ -127,6 +127,8 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
         self, known: np.ndarray, text_CD: np.ndarray | None, names: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Return all names and their embeddings, new ones appended, and the columns of `names`."""
+        if len({isinstance(name, str) for name in [*known.tolist(), *names.tolist()]}) > 1:
+            raise InputError("classes: texts and numbers cannot be mixed")
         places = {name: place for place, name in enumerate(known.tolist())}
         new = [name for name in names.tolist() if name not in places]
         if new:
@@ -185,11 +187,14 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
         note = {
             "params": {k: v for k, v in self.get_params(deep=False).items() if k not in skip},
             "classes": self.classes_.tolist(),
+            "feature_names": list(getattr(self, "feature_names_in_", [])),
             "rng": self.rng_.bit_generator.state,
         }
         with atomic_path(path) as temporary:
             arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
-            save_file(arrays, temporary, metadata={"n2l": json.dumps(note, sort_keys=True)})
+            # numpy's numbers are no JSON
+            text = json.dumps(note, sort_keys=True, default=lambda value: value.item())
+            save_file(arrays, temporary, metadata={"n2l": text})
 
     @classmethod
     def load(cls, path: str | Path, encode: Callable | None = None) -> "N2LClassifier":
@@ -206,6 +211,8 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
         model.coef_, model.text_CD_ = arrays["coef"], arrays.get("text")
         model.n_features_in_ = len(model.coef_)
         model.classes_ = np.asarray(note["classes"])
+        if note["feature_names"]:
+            model.feature_names_in_ = np.asarray(note["feature_names"], dtype=object)
         model.recursion_ = recursion(model.form, model.n_features_in_, model.ridge)
         model.recursion_.state = {
             key.removeprefix("state."): value
