@@ -21,8 +21,8 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", nargs="+", required=True)
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="a CSV a set and seed")
-    help = "labels.safetensors of a seed for each data set, which figures show"
-    parser.add_argument("--learned", type=Path, nargs="+", required=True, help=help)
+    shown = "labels.safetensors of a seed for each data set, which figures show"
+    parser.add_argument("--learned", type=Path, nargs="+", required=True, help=shown)
     parser.add_argument("--claims", type=Path, required=True)
     parser.add_argument("--tables", type=Path, required=True)
     parser.add_argument("--scale", default="mini")
