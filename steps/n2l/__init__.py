@@ -19,5 +19,6 @@ ridge regression over tasks takes them in without keeping any image. For users: 
     digits_data, emoji_data, hub_data       images of a data set, and features of frozen towers
     efficientnet, frozen_towers             EfficientNet-Lite0 and MiniLM from unpacked files
     clip                                    a CLIP trained here: towers and loss
+    tune            sizes of a CLIP on validation images, by hand
     embeddings      what training leaves: features to learn from and to test, text, class orders
 """

@@ -100,7 +100,9 @@ def check(block: Block) -> Iterator[tuple[str, Any, str]]:
 
 
 def _too_many_classes(block: Block) -> Iterator[tuple[str, Any, str]]:
-    counts = {"digits": 10}
+    counts = {}
+    if block.prepare.digits is not None and block.prepare.digits.kind == "glyphs":
+        counts["digits"] = 10
     if block.prepare.emoji is not None and block.prepare.emoji.kind == "emoji":
         counts["emoji"] = block.prepare.emoji.num_classes
     for row, count in counts.items():

@@ -7,6 +7,7 @@ from pydantic import Field
 from steps.shared.config import StepConfig
 
 DATASETS = ("digits", "emoji", "aircraft", "cars", "cifar100", "cub", "objectnet", "ucf")
+MODULES = {"glyphs": "digits_data", "emoji": "emoji_data", "hub": "hub_data"}  # of a kind
 
 
 class Glyphs(StepConfig):
@@ -37,6 +38,7 @@ class Hub(StepConfig):
     subset: str
     train_split: str
     test_split: str
+    label: str = Field(description="column of class labels; a data set may have coarser ones")
     model: str = Field(description="open_clip's name of the architecture")
     pretrained: str = Field(description="open_clip's name of the weights")
     template: str = Field(description="what {} is put into, as 'a photo of a {}.'")

@@ -78,27 +78,31 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
             )
         first = not hasattr(self, "recursion_")
         x_ND, labels, names = self._checked(X, y, classes, first)
-        if first:
-            self.recursion_ = recursion(self.form, x_ND.shape[1], self.ridge)
-            self.classes_ = names[:0]
-            self.text_CD_ = None if self.encode is None else np.zeros((0, x_ND.shape[1]))
-            self.rng_ = generator(self.random_state)
-        columns = self._columns(names)
+        learner, known, text_CD, rng = self._learnt(names, x_ND.shape[1], first)
+        known, text_CD, columns = self._with_names(known, text_CD, names)
         x_ND = with_length(x_ND, self.feature_norm)
-        text_CD = None if self.text_CD_ is None else self.text_CD_[columns]
         found = label_task(
             x_ND,
-            None if text_CD is None else zero_shot(x_ND, text_CD),
+            None if text_CD is None else zero_shot(x_ND, text_CD[columns]),
             self._options(),
-            self.rng_,
+            rng,
             labels,
             len(names),
         )
+        learner.update(x_ND, one_hot(columns[found.labels_N], len(known)), found.weight_N)
+        # only now, so that a call that was refused changes nothing
+        self.recursion_, self.classes_, self.text_CD_, self.rng_ = learner, known, text_CD, rng
         self.labels_ = names[found.labels_N]  # of this call's images, after refinement
-        targets_NC = one_hot(columns[found.labels_N], len(self.classes_))
-        self.recursion_.update(x_ND, targets_NC, found.weight_N)
-        self.coef_ = widened(self.recursion_.solve(), len(self.classes_))
+        self.coef_ = widened(learner.solve(), len(known))
         return self
+
+    def _learnt(self, names: np.ndarray, num_features: int, first: bool) -> tuple:
+        """Return the recursion, names, their embeddings and the generator, before this call."""
+        if not first:
+            return self.recursion_, self.classes_, self.text_CD_, self.rng_
+        text_CD = None if self.encode is None else np.zeros((0, num_features))
+        learner = recursion(self.form, num_features, self.ridge)
+        return learner, names[:0], text_CD, generator(self.random_state)
 
     def _checked(
         self, X: Any, y: Any, classes: Sequence | None, first: bool
@@ -119,24 +123,34 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"y: {sorted(unknown)[0]!r} is not among the classes of the task")
         return X, np.searchsorted(names, y), names
 
-    def _columns(self, names: np.ndarray) -> np.ndarray:
-        """Return the columns of W of these names; new ones are appended, with their embeddings."""
-        places = {name: place for place, name in enumerate(self.classes_.tolist())}
+    def _with_names(
+        self, known: np.ndarray, text_CD: np.ndarray | None, names: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Return all names and their embeddings, new ones appended, and the columns of `names`."""
+        if len({isinstance(name, str) for name in [*known.tolist(), *names.tolist()]}) > 1:
+            raise InputError("classes: texts and numbers cannot be mixed")
+        places = {name: place for place, name in enumerate(known.tolist())}
         new = [name for name in names.tolist() if name not in places]
         if new:
-            self.classes_ = np.concatenate([self.classes_, np.asarray(new, dtype=names.dtype)])
             places |= {name: len(places) + place for place, name in enumerate(new)}
-            if self.text_CD_ is not None:
-                if self.encode is None:
-                    raise InputError("new class names need an `encode`: set it after loading")
-                text_CD = np.asarray(self.encode(new), dtype=np.float64)
-                if text_CD.shape != (len(new), self.n_features_in_):
-                    raise InputError(
-                        f"encode: gave an array {text_CD.shape} for {len(new)} names; must be"
-                        f" {len(new)} x {self.n_features_in_}, as the features"
-                    )
-                self.text_CD_ = np.concatenate([self.text_CD_, text_CD])
-        return np.array([places[name] for name in names.tolist()], dtype=int)
+            known = np.concatenate([known, np.asarray(new, dtype=names.dtype)])
+            if text_CD is not None:
+                text_CD = np.concatenate([text_CD, self._encoded(new)])
+        return known, text_CD, np.array([places[name] for name in names.tolist()], dtype=int)
+
+    def _encoded(self, names: list) -> np.ndarray:
+        """Return the embeddings of new names, checked (C x D)."""
+        if self.encode is None:
+            raise InputError("new class names need an `encode`: set it after loading")
+        text_CD = np.asarray(self.encode(names), dtype=np.float64)
+        if text_CD.shape != (len(names), self.n_features_in_):
+            raise InputError(
+                f"encode: gave an array {text_CD.shape} for {len(names)} names; must be"
+                f" {len(names)} x {self.n_features_in_}, as the features"
+            )
+        if not (np.isfinite(text_CD).all() and text_CD.any(axis=1).all()):
+            raise InputError("encode: some embeddings are no numbers, or all zeros")
+        return text_CD
 
     def _options(self) -> Options:
         return Options(**{name: getattr(self, name) for name in Options._fields})
@@ -173,11 +187,14 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
         note = {
             "params": {k: v for k, v in self.get_params(deep=False).items() if k not in skip},
             "classes": self.classes_.tolist(),
+            "feature_names": list(getattr(self, "feature_names_in_", [])),
             "rng": self.rng_.bit_generator.state,
         }
         with atomic_path(path) as temporary:
             arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
-            save_file(arrays, temporary, metadata={"n2l": json.dumps(note, sort_keys=True)})
+            # numpy's numbers are no JSON
+            text = json.dumps(note, sort_keys=True, default=lambda value: value.item())
+            save_file(arrays, temporary, metadata={"n2l": text})
 
     @classmethod
     def load(cls, path: str | Path, encode: Callable | None = None) -> "N2LClassifier":
@@ -194,6 +211,8 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
         model.coef_, model.text_CD_ = arrays["coef"], arrays.get("text")
         model.n_features_in_ = len(model.coef_)
         model.classes_ = np.asarray(note["classes"])
+        if note["feature_names"]:
+            model.feature_names_in_ = np.asarray(note["feature_names"], dtype=object)
         model.recursion_ = recursion(model.form, model.n_features_in_, model.ridge)
         model.recursion_.state = {
             key.removeprefix("state."): value

@@ -108,6 +108,8 @@ class Test:
         self.columns_N = np.argsort(order_C)[labels_N]
         ends = np.cumsum([len(classes) for classes in tasks])
         self.task_N = np.searchsorted(ends, self.columns_N, side="right")
+        if missing := set(range(len(tasks))) - set(self.task_N.tolist()):
+            raise InputError(f"task {min(missing) + 1}: none of its classes has a test image")
         self.x_ND = with_length(x_ND, given.config.feature_norm)
         self.cosine_NC = zero_shot(self.x_ND, found.text_CD[order_C].astype(np.float64))
         width = given.config.expansion

@@ -12,7 +12,6 @@ import numpy as np
 from steps.n2l.evaluate import read_labels
 from steps.shared.intervals import t_interval
 from steps.shared.plots import GREY, PALETTE, dot_interval, label_lines, line_with_band
-from steps.shared.runtime import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,11 +31,10 @@ SHORT = {
 }
 
 
-def draw(
-    runs: Runs, labels: Mapping[str, str], datasets: Sequence[str], learned: Path
-) -> dict[str, "Figure"]:
-    """Return all figures by name, from runs and from what the learner left (first seed)."""
-    tasks = {name: figure_data(learned / name) for name in datasets}
+def draw(runs: Runs, labels: Mapping[str, str], learned: Mapping[str, Path]) -> dict[str, "Figure"]:
+    """Return all figures by name, from runs and, by data set, the labels of one class order."""
+    datasets = list(learned)
+    tasks = {name: figure_data(path) for name, path in learned.items()}
     return {
         "over_tasks": over_tasks(runs, labels, datasets),
         "rows": by_row(runs, labels, datasets),
@@ -46,13 +44,10 @@ def draw(
     }
 
 
-def figure_data(folder: Path) -> list[dict[str, np.ndarray]]:
-    """Return, of the lowest seed, each task's labels, singular values and theta."""
-    paths = sorted(folder.glob("seed*/labels.safetensors"), key=lambda p: int(p.parent.name[4:]))
-    if not paths:
-        raise InputError(f"{folder}: holds no labels (seed*/labels.safetensors)")
+def figure_data(path: Path) -> list[dict[str, np.ndarray]]:
+    """Return each task's labels, singular values and theta, from labels.safetensors."""
     found: list[dict[str, np.ndarray]] = []
-    for key, value in sorted(read_labels(paths[0]).items()):
+    for key, value in sorted(read_labels(path).items()):
         if key.startswith("figure/"):
             _, kind, task = key.split("/")
             found += [{} for _ in range(int(task) + 1 - len(found))]

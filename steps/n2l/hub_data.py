@@ -3,6 +3,7 @@
 open_clip and datasets are imported here alone. Shapes: N images, C classes, D features.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,11 +19,19 @@ def prepare(config: Hub, assets: list[Any]) -> tuple[dict[str, Any], dict[str, A
     model, preprocess, tokenizer = load_model(config.model, config.pretrained)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = model.to(device).eval()
-    splits = {name: load_split(config, name) for name in (config.train_split, config.test_split)}
+    names = (config.train_split, config.test_split)
+    splits = [load_split(config, name) for name in names]
+    classes, tested = (found[-1] for found in splits)
+    if classes != tested:
+        raise InputError(
+            f"data set {config.name}: {len(classes)} classes in split {config.train_split},"
+            f" {len(tested)} in {config.test_split}: must be the same, in the same order"
+        )
     arrays: dict[str, Any] = {}
-    for key, split in (("images", config.train_split), ("test", config.test_split)):
-        data, image_key, label_key, classes = splits[split]
-        batches = _batches(data, image_key, label_key, preprocess, config.batch_size)
+    for key, split, (data, image_key, _) in zip(("images", "test"), names, splits, strict=True):
+        if min(data[config.label]) < 0:
+            raise InputError(f"data set {config.name}: split {split} has images without labels")
+        batches = _batches(data, image_key, config.label, preprocess, config.batch_size)
         found = progress(batches, total=-(-len(data) // config.batch_size), label=f"n2l {split}")
         pairs = [(_encoded(model, images.to(device)), labels) for images, labels in found]
         arrays[key] = torch.cat([features for features, _ in pairs])
@@ -47,8 +56,8 @@ def load_model(name: str, pretrained: str) -> tuple[Any, Any, Any]:
     return model, preprocess, open_clip.get_tokenizer(name)
 
 
-def load_split(config: Hub, split: str) -> tuple[Any, str, str, list[str]]:
-    """Return (data, name of the image column, name of the label column, class names)."""
+def load_split(config: Hub, split: str) -> tuple[Any, str, list[str]]:
+    """Return (data, name of the image column, class names without numbers before them)."""
     import datasets
 
     try:
@@ -58,14 +67,13 @@ def load_split(config: Hub, split: str) -> tuple[Any, str, str, list[str]]:
         raise InputError(f"data set {config.name}, split {split}: {reason}") from None
     image = [key for key, kind in data.features.items() if isinstance(kind, datasets.Image)]
     label = [key for key, kind in data.features.items() if isinstance(kind, datasets.ClassLabel)]
-    if not image or not label:
+    if not image or config.label not in label:
         raise InputError(
-            f"data set {config.name}: needs a column of images and one of class labels"
+            f"data set {config.name}: needs a column of images and one of class labels named"
+            f" {config.label}; has {', '.join(image + label) or 'neither'}"
         )
-    # of several labels the last is the finest, as in cifar100's coarse_label and fine_label
-    key = next((k for k in label if k.startswith("fine")), label[0])
-    names = [name.replace("_", " ") for name in data.features[key].names]
-    return data, image[0], key, names
+    names = [re.sub(r"^\d+\.", "", name) for name in data.features[config.label].names]
+    return data, image[0], [name.replace("_", " ") for name in names]
 
 
 def _batches(

@@ -17,7 +17,7 @@ from steps.n2l.labelling import Labelled, Options, label_task, with_length
 from steps.n2l.refine import unit, zero_shot
 from steps.n2l.ridge import one_hot, recursion
 from steps.n2l.weights import Within
-from steps.shared.runtime import stream
+from steps.shared.runtime import InputError, stream
 
 
 class Row(NamedTuple):
@@ -89,6 +89,8 @@ def problem(found: Embeddings, tasks: Sequence[np.ndarray], config: Merge, seed:
     parts, first = [], 0
     for classes in tasks:
         own = np.isin(found.labels_N, classes)
+        if not own.any():
+            raise InputError(f"task {len(parts) + 1}: none of its classes has an image to learn")
         places = np.full(len(found.text_CD), -1)
         places[classes] = np.arange(len(classes))
         text_CD = np.asarray(found.text_CD[classes], dtype=np.float64)
@@ -121,10 +123,11 @@ def classifiers(
         random_DM = baselines.projection(num_features, config.expansion, given.seed)
         num_features = config.expansion
     learner = recursion(form, num_features, config.ridge)
+    rng = stream("n2l", "hold-out", given.seed)
     for task, found in zip(given.tasks, labels, strict=True):
         x_ND = baselines.expanded(task.x_ND, random_DM)
         if row.searched:
-            learner.ridge = baselines.search_ridge(x_ND, found.labels_N, config.ridges)
+            learner.ridge = baselines.search_ridge(x_ND, found.labels_N, config.ridges, rng)
         targets_NC = one_hot(task.first + found.labels_N, task.last)
         learner.update(x_ND, targets_NC, found.weight_N)
         yield learner.solve()

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from steps.n2l.data_config import MODULES
 from steps.shared.config import resolve
 
 ASSETS = {
@@ -11,7 +12,6 @@ ASSETS = {
     "emoji": ["emoji_sheets", "noto_emoji", "efficientnet_lite0", "minilm_l6"],
     "hub": [],
 }
-MODULES = {"glyphs": "digits_data", "emoji": "emoji_data", "hub": "hub_data"}
 FIGURES = ("over_tasks", "rows", "confusion", "singular", "theta")
 
 
@@ -76,6 +76,11 @@ class Files:
         """Return the tables' declaration: that of the data made here, or of the paper's."""
         paper = all(self.kind(row) == "hub" for row in self.rows)
         return f"steps/n2l/tables{'_paper' if paper else ''}.yaml"
+
+    def shown(self) -> list[str]:
+        """Return what figures of one class order show of every data set: that of the first seed."""
+        seed = self.block["seeds"][0]
+        return [self.merged(row)["labels"].format(scale="{scale}", seed=seed) for row in self.rows]
 
     def of_all(self, files: Callable[[str], Any]) -> list[str]:
         """Return the files that `files` gives for a row, of every row and seed."""

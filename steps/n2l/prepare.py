@@ -4,11 +4,10 @@ from importlib import import_module
 from pathlib import Path
 
 from steps.n2l.config import Prepare, part
+from steps.n2l.data_config import MODULES
 from steps.shared.atomic import atomic_path
 from steps.shared.config import read_config, step_parser
 from steps.shared.runtime import InputError, deterministic, run_step, sha256_file, write_json
-
-MODULES = {"glyphs": "digits_data", "emoji": "emoji_data", "hub": "hub_data"}
 
 
 def main(argv: list[str] | None = None) -> None:

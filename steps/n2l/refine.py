@@ -82,6 +82,19 @@ def left_vectors(x_ND: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return vectors * kept, singular * kept
 
 
+def ridge_scores(
+    u_NK: np.ndarray, singular_K: np.ndarray, y_NC: np.ndarray, ridge: float
+) -> np.ndarray:
+    """Return X_K W' of ridge regression on targets Y (N x C), X_K = U_K diag(d) V_K^T.
+
+    In the basis V the matrix to invert is diagonal: U_K diag(d^2 / (d^2 + ridge)) U_K^T Y. By
+    Theorem 1 direction j is better left out where the noise of the targets has a variance of at
+    least (2 ridge + d_j^2) a_j^2, a_j being the true weight along it.
+    """
+    shrunk_K1 = (singular_K**2 / (singular_K**2 + ridge))[:, None]
+    return u_NK @ (shrunk_K1 * (u_NK.T @ y_NC))
+
+
 def refine(
     x_ND: np.ndarray,
     labels_N: np.ndarray,
@@ -94,17 +107,15 @@ def refine(
     """Refit a ridge classifier on its own labels in the directions with singular values above
     theta.
 
-    X_K = X V_K; repeated: W' = (X_K^T X_K + ridge I)^-1 X_K^T Y, labels = argmax X_K W'. In the
-    basis V the matrix to invert is diagonal, so X_K W' = U_K diag(d^2 / (d^2 + ridge)) U_K^T Y.
+    X_K = X V_K; repeated: W' = (X_K^T X_K + ridge I)^-1 X_K^T Y, labels = argmax X_K W'.
     """
     u_NK, singular = left_vectors(x_ND)
     cut = threshold(singular, x_ND.shape, theta)
     # the first direction stays whatever theta says: without any there is no classifier
     kept = max(1, int((singular > cut).sum()))
-    u_NK = u_NK[:, :kept]
-    shrunk_K1 = (singular[:kept] ** 2 / (singular[:kept] ** 2 + ridge))[:, None]
     scores_NC = one_hot(labels_N, num_classes)
     for _ in range(iterations):
-        scores_NC = u_NK @ (shrunk_K1 * (u_NK.T @ one_hot(labels_N, num_classes)))
+        y_NC = one_hot(labels_N, num_classes)
+        scores_NC = ridge_scores(u_NK[:, :kept], singular[:kept], y_NC, ridge)
         labels_N = scores_NC.argmax(1)
     return Refined(labels_N, scores_NC, singular, cut)

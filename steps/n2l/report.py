@@ -21,12 +21,15 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", nargs="+", required=True)
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="a CSV a set and seed")
-    parser.add_argument("--learned", type=Path, required=True, help="folder of the merge phase")
+    shown = "labels.safetensors of a seed for each data set, which figures show"
+    parser.add_argument("--learned", type=Path, nargs="+", required=True, help=shown)
     parser.add_argument("--claims", type=Path, required=True)
     parser.add_argument("--tables", type=Path, required=True)
     parser.add_argument("--scale", default="mini")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(argv)
+    if len(args.learned) != len(args.datasets):
+        raise InputError(f"--learned: {len(args.learned)} files: must be one for each data set")
     tables = load_tables(args.tables)
     # claims measured on other data sets are those of another scale
     claims = [claim for claim in load_claims(args.claims) if _about(claim, args.datasets)]
@@ -64,7 +67,8 @@ def _draw(args: argparse.Namespace, runs: list[dict], labels: dict[str, str]) ->
     from steps.shared.plots import save, style
 
     style()
-    for name, figure in draw(runs, labels, args.datasets, args.learned).items():
+    learned = dict(zip(args.datasets, args.learned, strict=True))
+    for name, figure in draw(runs, labels, learned).items():
         save(figure, args.out / "figures" / f"{name}.svg")
 
 

@@ -147,10 +147,13 @@ FORMS: dict[str, type] = {"gram": Gram, "woodbury": Woodbury, "qr": QR}
 def scaled(
     x_ND: np.ndarray, y_NC: np.ndarray, weight_N: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return X and Y times the square roots of the weights, in float64; a negative one is refused.
+    """Return X and Y times the square roots of the weights, in float64.
 
-    The Gram form would take negative weights silently and could lose its positive definiteness.
+    Refused: negative weights, with which the Gram form could silently lose its positive
+    definiteness, and features that are no numbers, which would stay in it for good.
     """
+    if not np.isfinite(x_ND).all():
+        raise InputError("features: some are infinite or no numbers")
     if len(weight_N) and not weight_N.min() >= 0:
         raise InputError(f"weights: the smallest is {weight_N.min()}: must be 0 or above")
     root_N1 = np.sqrt(weight_N)[:, None]

@@ -122,7 +122,7 @@ for row in rows("n2l"):
 rule n2l_report_tables:
     input:
         runs=N2L.of_all(N2L.runs),
-        learned=N2L.of_all(N2L.merged),
+        learned=N2L.shown(),
         claims="steps/n2l/claims.yaml",
         tables=N2L.tables(),
     output:
@@ -160,7 +160,7 @@ rule n2l_report_tables:
         "{rule}: tables, claims, figures"
     shell:
         "python -m steps.n2l.report --scale {wildcards.scale} --datasets {params.datasets}"
-        " --runs {input.runs} --learned results/{wildcards.scale}/n2l/merge"
+        " --runs {input.runs} --learned {input.learned}"
         " --claims {input.claims} --tables {input.tables}"
         " --out results/{wildcards.scale}/n2l/evaluate 2> {log}"
 

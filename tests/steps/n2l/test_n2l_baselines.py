@@ -20,8 +20,18 @@ def test_one_factorisation_gives_the_losses_of_every_ridge(width):
         w = np.linalg.solve(x[:80].T @ x[:80] + ridge * np.eye(width), x[:80].T @ y[:80])
         expected.append(np.mean((x[80:] @ w - y[80:]) ** 2))
     np.testing.assert_allclose(baselines.hold_out_losses(x, y, RIDGES), expected, rtol=1e-8)
-    labels = y.argmax(1)
-    assert baselines.search_ridge(x, labels, RIDGES) == RIDGES[int(np.argmin(expected))]
+
+
+def test_the_held_out_fifth_is_drawn_from_all_classes():
+    """Clusters with large margins, sorted by class: nothing but a tiny ridge fits the last ones."""
+    x, labels, _ = blobs(0, noise=0.3)
+    rng = np.random.default_rng(0)
+    targets = one_hot(labels, 6)
+    sorted_choice = RIDGES[int(baselines.hold_out_losses(x, targets, RIDGES).argmin())]
+    choice = baselines.search_ridge(x, labels, RIDGES, rng)
+    order = np.random.default_rng(0).permutation(len(x))
+    losses = baselines.hold_out_losses(x[order], targets[order], RIDGES)
+    assert choice == RIDGES[int(losses.argmin())] != sorted_choice
 
 
 def test_the_expansion_is_the_same_for_a_seed_and_keeps_the_size():

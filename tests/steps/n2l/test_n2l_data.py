@@ -2,7 +2,6 @@
 
 import copy
 import json
-import shutil
 import sys
 import types
 from pathlib import Path
@@ -106,7 +105,8 @@ def pretend_open_clip(monkeypatch) -> None:
 def hub_config(name: Path) -> dict:
     return {
         **{"kind": "hub", "name": str(name), "subset": "", "train_split": "train"},
-        **{"test_split": "test", "model": "ViT-B-16", "pretrained": "laion400m_e32"},
+        **{"test_split": "test", "label": "label", "model": "ViT-B-16"},
+        "pretrained": "laion400m_e32",
         **{"template": "a photo of a {}.", "batch_size": 4},
     }
 
@@ -135,14 +135,43 @@ def test_the_paper_scales_path_from_a_folder_of_images_to_runs(tmp_path, monkeyp
         if line[:3] == ["aircraft"] * 2 + ["b0"] and line[4] == "last"
     }
     assert last["zero_shot"] == last["n2l"] == 100
-    learned = tmp_path / "learned/aircraft/seed0"
-    shutil.copytree("out/merge", learned)
-    flags = ["--datasets", "aircraft", "--runs", str(runs), "--learned", "learned"]
+    flags = ["--datasets", "aircraft", "--runs", str(runs)]
+    flags += ["--learned", "out/merge/labels.safetensors"]
     flags += ["--claims", str(ROOT / "steps/n2l/claims.yaml"), "--scale", "paper"]
     flags += ["--tables", str(ROOT / "steps/n2l/tables_paper.yaml"), "--out", "report"]
     report.main(flags)
     assert "Aircraft, CLIP ViT-B/16" in Path("report/table.md").read_text()
     assert len(list(Path("report/figures").glob("*.svg"))) == len(FIGURES)
+
+
+def in_memory(monkeypatch, *names: str) -> None:
+    """Let `datasets` load two images whose labels have these names in train, test, ..."""
+    import datasets
+
+    parts = dict(zip(("train", "test"), names, strict=True))
+
+    def loaded(name, subset, split):
+        labels = {"coarse": ["a", "b"], "fine": parts[split].split()}
+        kinds = {key: datasets.ClassLabel(names=found) for key, found in labels.items()}
+        images = [np.zeros((4, 4, 3), np.uint8)] * 2
+        return datasets.Dataset.from_dict(
+            {"image": images, "coarse": [0, 1], "fine": [1, 0]},
+            features=datasets.Features({"image": datasets.Image(), **kinds}),
+        )
+
+    monkeypatch.setattr("datasets.load_dataset", loaded)
+
+
+def test_the_label_column_is_the_one_named_and_both_splits_have_its_classes(monkeypatch):
+    pretend_open_clip(monkeypatch)
+    in_memory(monkeypatch, "001.red_kite 002.gull", "001.red_kite 002.gull")
+    note, arrays = hub_data.prepare(Hub(**{**hub_config(Path("x")), "label": "fine"}), [])
+    assert note["classes"] == ["red kite", "gull"] and arrays["labels"].tolist() == [1, 0]
+    with pytest.raises(InputError, match="named variant; has image, coarse, fine"):
+        hub_data.prepare(Hub(**{**hub_config(Path("x")), "label": "variant"}), [])
+    in_memory(monkeypatch, "red gull", "gull red")
+    with pytest.raises(InputError, match="2 classes in split train, 2 in test: must be the same"):
+        hub_data.prepare(Hub(**{**hub_config(Path("x")), "label": "fine"}), [])
 
 
 def test_without_open_clip_one_line_says_what_to_install(monkeypatch):

@@ -1,6 +1,7 @@
 """N2LClassifier: scikit-learn's checks, tasks without labels, saving and loading."""
 
 import numpy as np
+import pandas
 import pytest
 from n2l_problems import blobs
 from sklearn.base import clone
@@ -95,6 +96,15 @@ def test_a_saved_classifier_predicts_and_learns_on_as_if_never_saved(tmp_path):
     assert (tmp_path / "n2l.safetensors").read_bytes() == first
 
 
+def test_numbers_of_numpy_and_names_of_features_are_saved(tmp_path):
+    frame = pandas.DataFrame(np.random.default_rng(0).normal(size=(30, 2)), columns=["a", "b"])
+    model = N2LClassifier(ridge=np.float32(0.5), random_state=0).fit(frame, np.arange(30) % 3)
+    model.save(tmp_path / "n2l")
+    back = N2LClassifier.load(tmp_path / "n2l")
+    assert back.ridge == 0.5 and back.feature_names_in_.tolist() == ["a", "b"]
+    assert (back.predict(frame) == model.predict(frame)).all()
+
+
 def test_a_saved_file_does_not_grow_with_the_images(tmp_path):
     sizes = []
     for per_class in (10, 200):
@@ -104,6 +114,22 @@ def test_a_saved_file_does_not_grow_with_the_images(tmp_path):
     assert abs(sizes[0] - sizes[1]) < 64  # digits of the random state
 
 
+def test_a_call_that_is_refused_changes_nothing():
+    x, labels, encode = texts()
+    model = taught(encode, x, labels, [(0, 1)])
+    before = (model.classes_.tolist(), model.text_CD_.copy(), model.predict(x).tolist())
+    model.encode = lambda names: np.full((len(names), 16), np.nan)
+    with pytest.raises(InputError, match="some embeddings are no numbers"):
+        model.partial_fit(x, classes=["c4", "c5"])
+    assert (model.classes_.tolist(), model.predict(x).tolist()) == (before[0], before[2])
+    assert (model.text_CD_ == before[1]).all()
+    new = N2LClassifier(lambda names: np.ones((1, 3)))
+    with pytest.raises(InputError, match="1 x 16"):
+        new.partial_fit(x, classes=["c0"])
+    new.encode = encode
+    assert new.partial_fit(x, classes=["c0"]).classes_.tolist() == ["c0"]
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [
@@ -111,6 +137,7 @@ def test_a_saved_file_does_not_grow_with_the_images(tmp_path):
         (lambda m, x: m.partial_fit(x, classes=["c0", "c0"]), "none twice"),
         (lambda m, x: m.partial_fit(x, classes=[]), "at least one name"),
         (lambda m, x: m.partial_fit(x, [0] * len(x), classes=[1, 2]), "not among the classes"),
+        (lambda m, x: m.partial_fit(x, classes=["c0"]).partial_fit(x, [1] * len(x)), "mixed"),
         (lambda m, x: N2LClassifier().partial_fit(x, classes=["c0"]), "need an `encode`"),
         (lambda m, x: N2LClassifier(lambda n: np.ones((1, 3))).fit(x, classes=["a"]), "1 x 16"),
         (lambda m, x: N2LClassifier.load("nothing"), "not a saved N2LClassifier"),

@@ -6,7 +6,14 @@ from n2l_problems import blobs
 
 from steps.n2l import weights
 from steps.n2l.labelling import Options, label_task, with_length
-from steps.n2l.refine import left_vectors, probabilities, refine, threshold, zero_shot
+from steps.n2l.refine import (
+    left_vectors,
+    probabilities,
+    refine,
+    ridge_scores,
+    threshold,
+    zero_shot,
+)
 from steps.n2l.ridge import one_hot
 from steps.shared.runtime import InputError
 
@@ -69,6 +76,16 @@ def test_refinement_is_iterated_ridge_regression_in_the_kept_directions():
     assert (found.labels_N == labels).mean() > (noisy == labels).mean() + 0.1
 
 
+def test_one_image_one_class_and_zeros_are_labelled():
+    one = refine(np.ones((1, 5)), np.array([1]), 3, theta="median", ridge=0.1, iterations=3)
+    assert one.labels_N.tolist() == [1] and one.singular.shape == (1,)
+    x, labels, text = blobs(5)
+    alone = label_task(x, zero_shot(x, text[:1]), OPTIONS, np.random.default_rng(0))
+    assert (alone.labels_N == 0).all() and np.isfinite(alone.weight_N).all()
+    zeros = refine(np.zeros((4, 5)), np.zeros(4, int), 2, theta="median", ridge=0.1, iterations=3)
+    assert (zeros.labels_N == 0).all() and (zeros.scores_NC == 0).all()
+
+
 def test_a_huge_theta_keeps_one_direction():
     x, labels, _ = blobs(2)
     found = refine(x, labels, 6, theta=1e9, ridge=0.1, iterations=1)
@@ -91,20 +108,27 @@ def test_the_rule_cuts_noise_off_and_keeps_signal():
 
 # Theorem 1
 # ---------
-@pytest.mark.parametrize(("d", "a"), [(1.0, 0.5), (3.0, 0.5), (10.0, 0.05), (0.3, 2.0)])
+@pytest.mark.parametrize("last", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("ridge", [0.1, 1.0])
-def test_theorem_1_by_monte_carlo(d, a, ridge):
-    """A direction is better dropped iff s^2 >= (2 ridge + d^2) a^2.
+def test_theorem_1_by_monte_carlo(last, ridge):
+    """The last direction is better dropped iff s^2 >= (2 ridge + d^2) a^2.
 
-    Along it the label is y = d a + e, e of variance s^2; ridge regression predicts
-    d^2 / (d^2 + ridge) y, dropping it predicts 0.
+    Targets X w + noise of variance s^2, drawn many times (one a column); the error of ridge
+    regression's scores with all directions and without the last.
     """
     rng = np.random.default_rng(0)
-    border = (2 * ridge + d**2) * a**2
+    u, _ = np.linalg.qr(rng.normal(size=(12, 4)))
+    singular, a = np.array([9.0, 6.0, 4.0, last]), np.array([0.3, -0.2, 0.4, 0.5])
+    clean = u @ (singular * a)
+    border = (2 * ridge + last**2) * a[-1] ** 2
     for factor, dropping_wins in ((0.7, False), (1.4, True)):
-        label = d * a + np.sqrt(factor * border) * rng.normal(size=400_000)
-        kept = np.mean((d**2 / (d**2 + ridge) * label - d * a) ** 2)
-        assert (kept > (d * a) ** 2) == dropping_wins
+        noise = np.sqrt(factor * border) * rng.normal(size=(12, 100_000))
+        targets = clean[:, None] + noise
+        kept, dropped = (
+            np.mean((ridge_scores(u[:, :k], singular[:k], targets, ridge) - clean[:, None]) ** 2)
+            for k in (4, 3)
+        )
+        assert (kept > dropped) == dropping_wins
 
 
 # weights

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from n2l_runs import MERGE, contents, learnt, prepared, trained
+from n2l_runs import MERGE, TRAIN, contents, learnt, prepared, trained
 
-from steps.n2l import embeddings, learner
+from steps.n2l import embeddings, evaluate, learner, tune
 from steps.n2l.config import Merge, Protocol
 from steps.n2l.estimator import N2LClassifier
 from steps.n2l.plan import Files
@@ -176,6 +176,44 @@ def test_true_labels_reach_only_the_row_that_is_given_them(work):
         )
         same = all((a.labels_N == b.labels_N).all() for a, b in pairs)
         assert same == (name != "labels")
+
+
+def test_a_task_without_images_is_named(work):
+    found, test = embeddings.load_learn("clip/learn.safetensors"), given()
+    tasks = [np.arange(8), np.array([8, 9])]
+    kept = found.labels_N < 8
+    with pytest.raises(InputError, match="task 2: none of its classes has an image to learn"):
+        learner.problem(
+            found._replace(x_ND=found.x_ND[kept], labels_N=found.labels_N[kept]),
+            *(tasks, test.config, 0),
+        )
+    x_ND, labels_N = embeddings.load_test("clip/test.safetensors")
+    held = labels_N < 8
+    problem = learner.problem(found, tasks, test.config, 0)
+    with pytest.raises(InputError, match="task 2: none of its classes has a test image"):
+        evaluate.Test(problem, found, x_ND[held], labels_N[held], tasks)
+
+
+def test_sizes_are_measured_on_validation_images_alone(work, monkeypatch):
+    kept, held = tune.validation(200, 40, 100)
+    _, test = embeddings.split(200, 40, 100)
+    assert len(held) == 32 and sorted([*kept, *held, *test]) == list(range(200))
+    block = {"train": {"common": TRAIN, "rows": {"digits": {}}}, "merge": MERGE}
+    monkeypatch.setattr(tune, "load", lambda scale: {"papers": {"n2l": block}})
+    monkeypatch.setattr(tune, "SEEDS", (100,))
+    flags = ["--row", "digits", "--data", "prepare/digits.json", "--out", "sizes.csv"]
+    tune.main([*flags, "--dims", "4", "8", "--expansions", "12", "24"])
+    lines = read_csv("sizes.csv")
+    sizes = [(line["embed_dim"], line["expansion"]) for line in lines]
+    assert sizes == [(dim, m) for dim in ("4", "8") for m in ("", "12", "24")]
+    assert all(0 <= float(line["accuracy"]) <= 100 for line in lines)
+
+
+def test_figures_read_the_first_seed_of_the_plan_alone():
+    block = {"rows": ["digits", "emoji"], "seeds": [3, 1]}
+    assert Files({"scale": "mini", "papers": {"n2l": block}}).shown() == [
+        f"results/{{scale}}/n2l/merge/{row}/seed3/labels.safetensors" for row in block["rows"]
+    ]
 
 
 def test_a_file_of_another_kind_is_named(work, tmp_path):

@@ -99,6 +99,25 @@ def test_the_qr_form_stays_exact_where_the_others_lose_digits():
     assert errors["qr"] < 1e-9 < errors["gram"]
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_chunk_without_images_changes_nothing(form):
+    x, labels, weights = stream_of_tasks(4)[0]
+    learner = recursion(form, x.shape[1], 0.1)
+    learner.update(x, one_hot(labels, 3), weights)
+    before = learner.solve().copy()
+    learner.update(x[:0], np.zeros((0, 3)), weights[:0])
+    np.testing.assert_allclose(learner.solve(), before, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_no_numbers_are_refused(form, value):
+    x = np.ones((4, 3))
+    x[2, 1] = value
+    with pytest.raises(InputError, match="infinite or no numbers"):
+        recursion(form, 3, 1.0).update(x, np.ones((4, 1)), np.ones(4))
+
+
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(InputError, match="ridge = 0: must be above 0"):
         recursion("gram", 3, 0)
