@@ -1,8 +1,6 @@
 """How the CLIP of a data set and seed is made: trained here, or given with hub data."""
 
 import argparse
-import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from steps.n2l.clip import Clip, ConvTower, FeatureTower, LetterTower, as_letter
 from steps.n2l.config import Train
 from steps.shared.fit import Fit
 from steps.shared.runtime import InputError, is_main_process, read_json, stream, write_csv
+from steps.shared.schedules import warmup_cosine
 from steps.shared.tracking import LiveRun
 
 HISTORY = ("step", "train_loss", "learning_rate", "grad_norm")
@@ -89,18 +88,6 @@ def source_batches(count: int, batch_size: int, updates: int, seed: int) -> np.n
     epochs = -(-updates * batch_size // count)
     order = np.concatenate([rng.permutation(count) for _ in range(epochs)])
     return order[: updates * batch_size].reshape(updates, batch_size)
-
-
-def warmup_cosine(steps: int, warmup_share: float) -> Callable[[int], float]:
-    """Return update -> multiplier of the peak rate: linear to 1, then half a cosine down to 0."""
-    warmup = max(1, round(warmup_share * steps))
-
-    def multiplier(update: int) -> float:
-        if update <= warmup:
-            return update / warmup
-        return (1 + math.cos(math.pi * (update - warmup - 0.5) / (steps - warmup))) / 2
-
-    return multiplier
 
 
 @torch.inference_mode()

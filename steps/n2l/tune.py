@@ -3,9 +3,9 @@
     python -m steps.n2l.tune --row digits --data results/mini/n2l/prepare/digits.json \
         --dims 32 64 128 256 --expansions 512 1024 2048 --out digits.csv
 
-Run by hand; params.yaml has what was chosen. The length of the embeddings is chosen by zero-shot
-accuracy over all classes, in which no learner has a part, the expansion by RAIL's accuracy after
-the last task. Tuning seeds are never reported, and their own test images are left out.
+Run by hand, to see what the sizes of params.yaml mean: by length of the embeddings the zero-shot
+accuracy over all classes, in which no learner has a part, and with the expansion RAIL's accuracy
+after the last task. Tuning seeds are never reported, and their own test images are left out.
 """
 
 import argparse
