@@ -82,10 +82,6 @@ def check(block: Block) -> Iterator[tuple[str, Any, str]]:
         if count is None or count > len(block.seeds):
             rule = f"must be given, and be at most the {len(block.seeds)} seeds"
             yield f"train.common.num_seeds.{task}", count, rule
-        for own in getattr(getattr(first, task), "row_rates", []):
-            if own.row not in block.rows:
-                rule = f"must be one of the rows {', '.join(block.rows)}"
-                yield f"train.common.{task}.row_rates", own.row, rule
     yield from _toy_problems(block)
     yield from _image_problems(block)
     yield from _sweep_problems(block)

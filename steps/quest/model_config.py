@@ -2,7 +2,6 @@
 
 from pydantic import Field, model_validator
 
-from steps.quest.toy_config import Rate
 from steps.shared.config import StepConfig
 from steps.shared.fit_config import FitConfig
 
@@ -22,24 +21,8 @@ class BlockShape(StepConfig):
         return self
 
 
-class RowRate(StepConfig):
-    """A row's own peak learning rate."""
-
-    row: str
-    rate: Rate
-
-
 class RowFit(FitConfig):
     """How the rows of a task are trained; cosine decay after a linear warm-up."""
 
-    row_rates: list[RowRate] = Field(
-        description="rows whose validation loss asks for another peak learning rate"
-    )
     steps: int = Field(ge=2, description="updates")
     warmup_share: float = Field(ge=0, lt=1, description="of the updates")
-
-    def of_row(self, row: str) -> "RowFit":
-        """Return the configuration with the peak rate of a row."""
-        own = [each.rate for each in self.row_rates if each.row == row]
-        rate = own[0] if own else self.learning_rate
-        return self.model_copy(update={"learning_rate": rate, "row_rates": []})

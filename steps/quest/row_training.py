@@ -31,7 +31,7 @@ def train_rows(
                 blocks.save(out / "model.safetensors", fit.bare_model)
                 write_csv(out / "history.csv", list(fit.history[0]), fit.history)
                 last = {name: value for name, value in fit.history[-1].items() if name != "step"}
-                mirror(args, config.of_row(row), row, last)
+                mirror(args, config, row, last)
 
 
 def fitted(
@@ -46,7 +46,6 @@ def fitted(
     validate: Callable[[nn.Module], dict[str, float]],
 ) -> Fit:
     """Train one row, from where an interrupted job left it; a finished row is only loaded."""
-    config = config.of_row(row)
     fit = Fit(
         model,
         config,

@@ -16,7 +16,6 @@ DATA = {
 IMAGES = {
     **{
         "shape": SHAPE,
-        "row_rates": [{"row": "quest", "rate": 0.02}],
         "drop_path": 0.0,
         "label_smoothing": 0.0,
         "max_shift": 1,

@@ -24,7 +24,7 @@ DATA = {
     "tokenizer": "bpe:270",
 }
 LANGUAGE = {
-    **{"row_rates": [], "shape": SHAPE, "context": 8, "steps": 4, "warmup_share": 0.25},
+    **{"shape": SHAPE, "context": 8, "steps": 4, "warmup_share": 0.25},
     **{"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95, "weight_decay": 0.1, "clip_norm": 1.0},
     **{"batch_size": 4, "micro_batch": 4, "precision": "no"},
     **{"log_every": 2, "checkpoint_every": 2},

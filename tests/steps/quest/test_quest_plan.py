@@ -117,11 +117,6 @@ def test_the_scales_of_quest_are_valid(scale):
         ("train.common.sweep.learning_rates", [0.1, 0.01], "must be ascending"),
         ("prepare.language.tokenizer", "bpe:9", "from 257 to 65536"),
         ("train.common.language.shape.heads", 3, "width = 64 must be a multiple of heads = 3"),
-        (
-            "train.common.images.row_rates",
-            [{"row": "qest", "rate": 0.1}],
-            "must be one of the rows standard, ",
-        ),
         ("evaluate.images.radii", [2.0], "less than or equal to 1"),
         ("evaluate.images.corruptions", ["fog"], "must be one of gaussian_noise, "),
         ("evaluate.images.severities", [1, 5], "must be 1, 2 or 3 for digits"),
