@@ -89,7 +89,7 @@ def pretend_open_clip(monkeypatch) -> None:
     fake = types.ModuleType("open_clip")
 
     def to_tensor(image):
-        return torch.from_numpy(np.asarray(image.resize((8, 8)))).permute(2, 0, 1) / 255.0
+        return torch.from_numpy(np.array(image.resize((8, 8)))).permute(2, 0, 1) / 255.0
 
     def create(name, pretrained):
         return TinyClip(), None, to_tensor
