@@ -20,7 +20,7 @@ from steps.cellduality.prompts import (
     from_columns,
     parse,
 )
-from steps.cellduality.rewards import rank_weighted_jaccard
+from steps.cellduality.similarity import jaccard
 from steps.cellduality.vocabulary import TASKS, Vocabulary
 
 COLUMNS = ("task", "items", "condition", "hidden", "state", "sensitivity")
@@ -109,14 +109,6 @@ def questions_of(columns: dict[str, Any]) -> list[Question]:
     """Return the questions of TRL's columns, each a list over completions."""
     rows = zip(*(columns[name] for name in COLUMNS), strict=True)
     return [from_columns(dict(zip(COLUMNS, row, strict=True))) for row in rows]
-
-
-def jaccard(
-    task: str, pairs: Sequence[tuple[Sentence, Sentence]], vocabulary: Vocabulary
-) -> np.ndarray:
-    """Return RWJS(true, guessed) of pairs of sentences (n,)."""
-    hidden, guessed = (vocabulary.matrix(task, side) for side in zip(*pairs, strict=True))
-    return rank_weighted_jaccard(hidden, guessed)
 
 
 def log_by_task(

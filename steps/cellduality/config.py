@@ -1,0 +1,158 @@
+"""What params.yaml may say about CellDuality (OpenReview I4meJN28Ol)."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from steps.cellduality.data_config import Cells, Drugs, Perturbations
+from steps.shared.config import Block, StepConfig
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class TeacherConfig(StepConfig):
+    """The teacher's drafts and how they are filtered."""
+
+    temperature: float = Field(gt=0, description="of the draws of labels, in nats")
+    num_markers: int = Field(ge=1, description="items named in a reasoning, of each kind")
+    num_drafts: int = Field(ge=1, description="drafts of a case; the first accepted one is kept")
+    threshold: float = Field(ge=0, le=1, description="least RWJS of a drafted sentence to be kept")
+
+
+class Prepare(StepConfig):
+    """The data of the tasks, and how they become questions."""
+
+    cells: Cells
+    drugs: Drugs
+    perturbations: Perturbations
+    teacher: TeacherConfig
+    labelled_share: Share = Field(description="of the training cases: SFT's; RL gets the others")
+    hidden_share: float = Field(gt=0, lt=1, description="of a sentence, that the dual must restore")
+    drug_pairs: int = Field(ge=2, description="(cell line, drug) pairs of training")
+    perturbation_pairs: int = Field(ge=2, description="(cell, perturbation) pairs of training")
+    test_questions: int = Field(ge=2, description="at most, of a task and split")
+
+
+class NewModel(StepConfig):
+    """A small Llama with a tokenizer of the vocabulary's words, from scratch."""
+
+    kind: Literal["llama"]
+    width: int = Field(ge=4)
+    layers: int = Field(ge=1)
+    heads: int = Field(ge=1)
+    context: int = Field(ge=16, description="tokens")
+
+
+class Pretrained(StepConfig):
+    """A pretrained causal language model with its own tokenizer."""
+
+    kind: Literal["pretrained"]
+    name: str = Field(description="hub id or folder")
+    gguf: str = Field(description="the file in it, if it is a GGUF model, else empty")
+    dtype: Literal["float32", "bfloat16"]
+
+
+class Stage(StepConfig):
+    """Optimization of one stage (AdamW, linear decay)."""
+
+    steps: int = Field(ge=1, description="updates")
+    learning_rate: float = Field(gt=0, le=1, description="peak")
+    warmup_share: float = Field(ge=0, lt=1, description="of the updates")
+    batch_size: int = Field(ge=1, description="sequences or completions of an update, of a process")
+    micro_batch: int = Field(ge=1, description="sequences of a forward pass")
+    weight_decay: float = Field(ge=0, lt=1)
+    clip_norm: float = Field(gt=0)
+    log_every: int = Field(ge=1, description="updates per line of history.csv")
+    checkpoint_every: int = Field(ge=1, description="updates; what an interruption can lose")
+
+
+class Grpo(Stage):
+    """GRPO as in its first releases: beta on, loss averaged by sequence, rewards scaled by group."""
+
+    num_generations: int = Field(ge=2, description="G, candidates of a prompt")
+    updates_per_batch: int = Field(ge=1, description="mini-batches that a generated batch is cut to")
+    beta: float = Field(ge=0, description="weight of the KL divergence to the SFT model")
+    epsilon: float = Field(gt=0, lt=1, description="clip range of the probability ratio")
+    temperature: float = Field(gt=0, description="of sampling")
+    completion_length: int = Field(ge=4, description="tokens of a completion, at most")
+    dual_batch: int = Field(ge=1, description="dual prompts answered at once")
+    probe_every: int = Field(ge=1, description="updates; the dual is tested on real cells then")
+
+
+class Lora(StepConfig):
+    """Low-rank adapters on all linear layers."""
+
+    rank: int = Field(ge=1)
+    alpha: float = Field(gt=0, description="the adapter's product is scaled by alpha / rank")
+
+
+class Train(StepConfig):
+    """A row: a base model, SFT of it, or GRPO from the model of an SFT row."""
+
+    stage: Literal["base", "sft", "grpo"]
+    start: str = Field(description="row whose model it starts from; empty for the base model")
+    num_seeds: int = Field(ge=1, description="of the paper's seeds, the first ones")
+    reasoning: bool = Field(description="the teacher's reasoning before answers")
+    filtering: bool = Field(description="only accepted drafts of the teacher")
+    reward: Literal["dual", "truth"]
+    dual: Literal["current", "frozen"] = Field(description="the policy itself, or after SFT")
+    dual_target: Literal["perturbation", "cell_type", "sensitivity"]
+    model: Annotated[NewModel | Pretrained, Field(discriminator="kind")]
+    sft: Stage
+    sft_lora: Lora | None
+    grpo: Grpo
+    grpo_lora: Lora | None
+
+
+class Merge(StepConfig):
+    """Adapters are added to the weights that they were trained on."""
+
+
+class Evaluate(StepConfig):
+    """How much is measured."""
+
+    generated_per_type: int = Field(ge=2, description="cells generated of each type")
+    temperature: float = Field(gt=0, description="of generating cells; all else is greedy")
+    batch_size: int = Field(ge=1, description="prompts answered at once")
+    neighbours: list[int] = Field(min_length=1, description="k of kNN@k")
+    components: int = Field(ge=1, description="principal components of scFID and E-distance")
+
+
+def check(block: Block) -> Iterator[tuple[str, Any, str]]:
+    """Yield (key, value, rule) of what does not fit together: see `steps.shared.config.Block`."""
+    for row in block.rows:
+        own = block.train[row]
+        key = f"train.rows.{row}"
+        if own.num_seeds > len(block.seeds):
+            yield f"{key}.num_seeds", own.num_seeds, f"must be at most the {len(block.seeds)} seeds"
+        wanted = {"base": None, "sft": "base", "grpo": "sft"}[own.stage]
+        start = block.train.get(own.start)
+        if (start.stage if start else None) != wanted:
+            rule = f"must be a row of stage {wanted}" if wanted else "must be empty: it is the base"
+            yield f"{key}.start", own.start, rule
+            continue
+        if start and (own.start not in block.rows or start.num_seeds < own.num_seeds):
+            yield f"{key}.start", own.start, "must be among rows, for as many seeds"
+        if own.stage == "grpo":
+            if (own.reasoning, own.filtering) != (start.reasoning, start.filtering):
+                yield f"{key}.reasoning", own.reasoning, "must be that of the row it starts from"
+            yield from _grpo_problems(key, own)
+        yield from _micro_problems(key, own)
+
+
+def _grpo_problems(key: str, own: Train) -> Iterator[tuple[str, Any, str]]:
+    grpo = own.grpo
+    if grpo.batch_size * grpo.updates_per_batch % grpo.num_generations:
+        rule = f"times updates_per_batch must divide into groups of {grpo.num_generations}"
+        yield f"{key}.grpo.batch_size", grpo.batch_size, rule
+    if grpo.checkpoint_every % grpo.updates_per_batch:
+        rule = f"must be a multiple of updates_per_batch = {grpo.updates_per_batch}"
+        yield f"{key}.grpo.checkpoint_every", grpo.checkpoint_every, rule
+
+
+def _micro_problems(key: str, own: Train) -> Iterator[tuple[str, Any, str]]:
+    for name, stage in (("sft", own.sft), ("grpo", own.grpo)):
+        if stage.batch_size % stage.micro_batch:
+            rule = f"must divide batch_size = {stage.batch_size}"
+            yield f"{key}.{name}.micro_batch", stage.micro_batch, rule
