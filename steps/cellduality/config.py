@@ -97,7 +97,7 @@ class Train(StepConfig):
     filtering: bool = Field(description="only accepted drafts of the teacher")
     reward: Literal["dual", "truth"]
     dual: Literal["current", "frozen"] = Field(description="the policy itself, or after SFT")
-    dual_target: Literal["perturbation", "cell_type", "sensitivity"]
+    dual_target: Literal["perturbation", "cell_type"]
     model: Annotated[NewModel | Pretrained, Field(discriminator="kind")]
     sft: Stage
     sft_lora: Lora | None
@@ -112,11 +112,11 @@ class Merge(StepConfig):
 class Evaluate(StepConfig):
     """How much is measured."""
 
-    generated_per_type: int = Field(ge=2, description="cells generated of each type")
+    copies: int = Field(ge=1, description="cells generated for each real test cell, of its type")
     temperature: float = Field(gt=0, description="of generating cells; all else is greedy")
     batch_size: int = Field(ge=1, description="prompts answered at once")
-    neighbours: list[int] = Field(min_length=1, description="k of kNN@k")
-    components: int = Field(ge=1, description="principal components of scFID and E-distance")
+    neighbours: int = Field(ge=1, description="k of kNN@k")
+    components: int = Field(ge=1, description="dimensions in which generated cells are compared")
 
 
 def check(block: Block) -> Iterator[tuple[str, Any, str]]:

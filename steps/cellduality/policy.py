@@ -11,12 +11,6 @@ from steps.cellduality.prompts import STRUCTURE
 from steps.cellduality.vocabulary import Vocabulary, word_tokenizer
 from steps.shared.runtime import InputError, stream
 
-MODEL_FILES = (
-    *("config.json", "generation_config.json", "model.safetensors"),
-    *("tokenizer.json", "tokenizer_config.json"),
-)
-ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
-
 
 def make_base(config: NewModel | Pretrained, vocabulary: Vocabulary, seed: int, out: Path) -> None:
     """Write the base model and its tokenizer to a folder."""

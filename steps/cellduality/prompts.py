@@ -15,19 +15,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from steps.cellduality.vocabulary import OPERATIONS, Vocabulary
+from steps.cellduality.vocabulary import Vocabulary
 
 Sentence = tuple[str, ...]
-DualTarget = Literal["perturbation", "cell_type", "sensitivity"]
+DualTarget = Literal["perturbation", "cell_type"]
 ASK = "=>"
 MARKERS = {"annotation": "type:", "drug": "response:", "generation": "cell:"}
 MARKERS["perturbation"] = "cell:"
 CLASSIFY = ("annotation", "drug")
 STRUCTURE = (
     *("annotate", "respond", "generate", "perturb", "complete", "recover", "perturbation"),
-    *("type", "sensitivity", ASK, "cell:", "line:", "drug:", "type:", "response:", "operation:"),
+    *("type", ASK, "cell:", "line:", "drug:", "type:", "response:", "operation:"),
     *("target:", "before:", "after:", "present:", "absent:", "altered:", "markers:", "rises:"),
-    *("falls:", "responsive", "unresponsive"),
+    "falls:",
 )
 
 
@@ -37,7 +37,7 @@ class Question:
 
     `items` is the given sentence (of generation none), `condition` the drug, the type to generate
     or (operation, target), `hidden` the places of `items` that the dual must reconstruct, `state`
-    and `sensitivity` what else is known of a cell that is perturbed.
+    the type of a cell that is perturbed.
     """
 
     task: str
@@ -45,7 +45,6 @@ class Question:
     condition: Sentence = ()
     hidden: tuple[int, ...] = ()
     state: str = ""
-    sensitivity: str = ""
 
     def parts(self) -> tuple[Sentence, Sentence]:
         """Return the visible and the hidden items, each in order."""
@@ -132,14 +131,11 @@ def _perturbation_dual(
     before, after = " ".join(question.items), " ".join(answer)
     if target == "perturbation":
         prompt = f"recover perturbation before: {before} after: {after} {ASK}"
-        return Dual(prompt, question.condition, 2, (OPERATIONS, vocabulary.factors))
+        return Dual(prompt, question.condition, 2, (vocabulary.operations, vocabulary.targets))
+    # the cell before would tell its type
     operation, factor = question.condition
-    given = f"operation: {operation} target: {factor}"
-    if target == "cell_type":  # the cell before would tell it
-        prompt = f"recover type {given} after: {after} {ASK}"
-        return Dual(prompt, (question.state,), 1, (vocabulary.states,))
-    prompt = f"recover sensitivity {given} after: {after} {ASK}"
-    return Dual(prompt, (question.sensitivity,), 1, (("responsive", "unresponsive"),))
+    prompt = f"recover type operation: {operation} target: {factor} after: {after} {ASK}"
+    return Dual(prompt, (question.state,), 1, (vocabulary.states,))
 
 
 def columns(question: Question) -> dict[str, object]:
@@ -148,13 +144,12 @@ def columns(question: Question) -> dict[str, object]:
         **{"prompt": primal_prompt(question), "task": question.task},
         **{"items": list(question.items), "condition": list(question.condition)},
         **{"hidden": list(question.hidden), "state": question.state},
-        **{"sensitivity": question.sensitivity},
     }
 
 
 def from_columns(row: Mapping[str, object]) -> Question:
     """Return the question of `columns`."""
     return Question(
-        **{"task": row["task"], "state": row["state"], "sensitivity": row["sensitivity"]},
+        **{"task": row["task"], "state": row["state"]},
         **{key: tuple(row[key]) for key in ("items", "condition", "hidden")},
     )

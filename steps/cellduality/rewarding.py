@@ -23,7 +23,7 @@ from steps.cellduality.prompts import (
 from steps.cellduality.similarity import jaccard
 from steps.cellduality.vocabulary import TASKS, Vocabulary
 
-COLUMNS = ("task", "items", "condition", "hidden", "state", "sensitivity")
+COLUMNS = ("task", "items", "condition", "hidden", "state")
 
 
 class SelfSupervised:

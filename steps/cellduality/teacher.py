@@ -20,6 +20,7 @@ class Case:
 
     question: Question
     truth: Sentence
+    place: tuple[int, ...]  # of the cell, or of line and drug, in the data
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def arguments(stage: Stage, job: Job) -> dict[str, Any]:
         **{"max_steps": stage.steps, "learning_rate": stage.learning_rate},
         **{"warmup_steps": stage.warmup_share, "lr_scheduler_type": "linear"},
         **{"weight_decay": stage.weight_decay, "max_grad_norm": stage.clip_norm},
-        **{"gradient_checkpointing": not job.cpu, "seed": job.seed, "data_seed": job.seed},
+        **{"activation_checkpointing": not job.cpu, "seed": job.seed, "data_seed": job.seed},
         **{"logging_steps": stage.log_every, "logging_nan_inf_filter": False},
         **{"save_steps": stage.checkpoint_every, "save_total_limit": 2},
         **{"report_to": "none", "disable_tqdm": True, "dataloader_num_workers": 0},

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 PAD, UNKNOWN, END = "<pad>", "<unk>", "<eos>"
-OPERATIONS = ("knockdown", "overexpression")
 RESPONSES = ("resistant", "sensitive")
 TASKS = ("annotation", "drug", "generation", "perturbation")
 SENTENCES = {  # of what a task's sentence is made
@@ -38,6 +37,8 @@ class Vocabulary:
     types: tuple[str, ...]
     states: tuple[str, ...]
     drugs: tuple[str, ...]
+    operations: tuple[str, ...]
+    targets: tuple[str, ...]
 
     def __post_init__(self) -> None:
         for kind, words in asdict(self).items():
@@ -85,7 +86,7 @@ class Vocabulary:
 
     def words(self) -> list[str]:
         """Return every word once, in a fixed order."""
-        every: list[Any] = [*asdict(self).values(), OPERATIONS, RESPONSES]
+        every: list[Any] = [*asdict(self).values(), RESPONSES]
         return list(dict.fromkeys(w for words in every for w in words))
 
 
