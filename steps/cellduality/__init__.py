@@ -1,0 +1,1 @@
+"""CellDuality: cell language models that reward themselves by reconstructing their input."""
