@@ -112,6 +112,7 @@ class Merge(StepConfig):
 class Evaluate(StepConfig):
     """How much is measured."""
 
+    completion_length: int = Field(ge=4, description="tokens of a completion, at most")
     copies: int = Field(ge=1, description="cells generated for each real test cell, of its type")
     temperature: float = Field(gt=0, description="of generating cells; all else is greedy")
     batch_size: int = Field(ge=1, description="prompts answered at once")

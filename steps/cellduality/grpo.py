@@ -39,9 +39,13 @@ def prompts(cases: Sequence[Case], count: int, seed: int, *, truth: bool) -> lis
     for number in range(count):
         task = TASKS[number % len(TASKS)]
         case = own[task][order[task][number // len(TASKS)]]
-        extra = {"truth": list(case.truth)} if truth else {}
-        rows.append(columns(case.question) | extra)
+        rows.append(row(case, truth=truth))
     return rows
+
+
+def row(case: Case, *, truth: bool) -> dict[str, Any]:
+    """Return what TRL hands to a reward function of a case; its true answer, if at all."""
+    return columns(case.question) | ({"truth": list(case.truth)} if truth else {})
 
 
 def train(

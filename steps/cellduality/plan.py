@@ -1,5 +1,6 @@
 """The files that the workflow declares and the steps make: no torch here."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -62,19 +63,43 @@ class Files:
         folder = f"results/{{scale}}/cellduality/merge/{row}/seed{{seed}}"
         return [f"{folder}/{name}" for name in MODEL_FILES] if self.lora(row) else []
 
-    def selection(self) -> str:
+    def selection(self, seed: int) -> str:
         """Return what merging leaves for a seed: the model of every row."""
-        return "results/{scale}/cellduality/merge/seed{seed}.json"
+        return f"results/{{scale}}/cellduality/merge/seed{seed}.json"
+
+    def starts(self, seed: int) -> list[str]:
+        """Return the row that each row of a seed starts from; the base model, from itself."""
+        return [self.train[row]["start"] or row for row in self.rows(seed)]
+
+    def train_config(self, seed: int) -> str:
+        """Return the JSON of what the training job of a seed reads."""
+        return json.dumps({"rows": {row: self.train[row] for row in self.rows(seed)}})
+
+    def target(self) -> str:
+        """Return what the dual of a perturbation reconstructs."""
+        return self.block["train"]["common"]["dual_target"]
 
     def of_seed(self, files: Callable[[str], list[str]], seed: int) -> list[str]:
         """Return the files that `files` gives for a row, of every row of a seed."""
         return [file.replace("{seed}", str(seed)) for row in self.rows(seed) for file in files(row)]
 
-    def of_all(self, files: Callable[[str], list[str]]) -> list[str]:
-        """Return the files that `files` gives for a row, of every seed and row."""
-        return [file for seed in self.block["seeds"] for file in self.of_seed(files, seed)]
+    def of_all(self, files: Callable[[int], list[str]]) -> list[str]:
+        """Return the files that `files` gives for a seed, of every seed."""
+        return [file for seed in self.block["seeds"] for file in files(seed)]
 
-    def runs(self) -> list[str]:
+    def prepared_of(self, seed: int) -> list[str]:
+        """Return what prepare leaves for one seed."""
+        return [file.replace("{seed}", str(seed)) for file in self.prepared()]
+
+    def histories(self) -> list[str]:
+        """Return the histories of every seed and row."""
+        return [
+            self.trained(row)[0].replace("{seed}", str(seed))
+            for seed in self.block["seeds"]
+            for row in self.rows(seed)
+        ]
+
+    def runs(self, seed: int) -> list[str]:
         """Return what evaluating a seed leaves: runs for the tables, answers for the figures."""
-        stem = "results/{scale}/cellduality/evaluate/seeds/seed{seed}"
+        stem = f"results/{{scale}}/cellduality/evaluate/seeds/seed{seed}"
         return [f"{stem}.csv", f"{stem}_answers.json"]
