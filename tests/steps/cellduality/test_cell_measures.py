@@ -38,6 +38,10 @@ def test_frechet_of_singular_equal_shifted_and_diagonal():
     rng = np.random.default_rng(0)
     mean, cov = gaussians(rng, 2, 6, 4)  # 4 cells in 6 dimensions: the covariance is singular
     assert frechet_distances(mean, cov, mean, cov) == pytest.approx(0, abs=1e-6)
+    one_point = np.zeros_like(cov)  # cells that are all the same
+    expected = np.trace(cov, axis1=1, axis2=2)
+    assert frechet_distances(mean, cov, mean, one_point) == pytest.approx(expected)
+    assert frechet_distances(mean, one_point, mean, cov) == pytest.approx(expected)
     assert frechet_distances(mean + 3, cov, mean, cov) == pytest.approx(6 * 9, rel=1e-6)
     a, b = rng.uniform(0.1, 4, (2, 1, 5))
     found = frechet_distances(
