@@ -4,6 +4,7 @@ The file comes inside scanpy. Its X is standardised, which destroys the order of
 read is `raw`, log1p of counts per cell. Shapes: N cells, G genes, K genes of a sentence.
 """
 
+import warnings
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,7 +80,8 @@ def read(path: Path) -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray, np.ndar
     from anndata import read_h5ad
 
     try:
-        file = read_h5ad(path)
+        with warnings.catch_warnings(action="ignore"):  # of an older layout, each part says so
+            file = read_h5ad(path)
         raw = file.raw
         columns = [np.asarray(file.obs[name].astype(str)) for name in ("bulk_labels", "louvain")]
     except (OSError, KeyError, ValueError) as error:

@@ -7,7 +7,7 @@ import numpy as np
 
 from steps.shared.runtime import InputError
 
-BLOCK = 1024  # rows of the table of distances held at once
+BLOCK = 128  # rows of the table of distances held at once
 
 
 def energy_distances(x_ND: np.ndarray, group_N: np.ndarray, num_groups: int) -> np.ndarray:
@@ -20,18 +20,29 @@ def energy_distances(x_ND: np.ndarray, group_N: np.ndarray, num_groups: int) -> 
     if len(counts_C) > num_groups or counts_C.min() < 1:
         raise InputError(f"group {counts_C.argmin()} has no cell")
     order = np.argsort(group_N, kind="stable")
-    x_ND = np.ascontiguousarray(x_ND[order], dtype=float)
+    x_ND = x_ND[order].astype(float)
+    x_ND -= x_ND.mean(axis=0)  # far from the origin the squares would lose digits
     bounds = np.concatenate([[0], np.cumsum(counts_C)])
-    sums_NC = np.empty((len(x_ND), num_groups))
-    squares_N = (x_ND**2).sum(axis=1)
-    for begin in range(0, len(x_ND), BLOCK):
-        rows = slice(begin, begin + BLOCK)
-        table = x_ND[rows] @ x_ND.T
-        table *= -2
-        table += squares_N[rows, None]
-        table += squares_N
-        np.sqrt(table.clip(0, out=table), out=table)
-        sums_NC[rows] = np.add.reduceat(table, bounds[:-1], axis=1)
-    mean_CC = np.add.reduceat(sums_NC, bounds[:-1], axis=0) / np.outer(counts_C, counts_C)
+    mean_CC = _sums(x_ND, bounds) / np.outer(counts_C, counts_C)
     within_C = np.diag(mean_CC)
     return 2 * mean_CC - within_C[:, None] - within_C
+
+
+def _sums(x_ND: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Return the sum of distances of each pair of groups; group c is bounds[c] : bounds[c + 1]."""
+    num_groups = len(bounds) - 1
+    squares_N = (x_ND**2).sum(axis=1)
+    sums_CC = np.zeros((num_groups, num_groups))
+    for group in range(num_groups):
+        # only what follows: the table is symmetric
+        after = slice(bounds[group], None)
+        for begin in range(bounds[group], bounds[group + 1], BLOCK):
+            rows = slice(begin, min(begin + BLOCK, bounds[group + 1]))
+            table = (-2 * x_ND[rows]) @ x_ND[after].T
+            table += squares_N[rows, None]
+            table += squares_N[after]
+            np.maximum(table, 0, out=table)
+            np.sqrt(table, out=table)
+            columns = bounds[group:-1] - bounds[group]
+            sums_CC[group, group:] += np.add.reduceat(table.sum(axis=0), columns)
+    return np.triu(sums_CC) + np.triu(sums_CC, 1).T

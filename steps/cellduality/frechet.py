@@ -65,15 +65,23 @@ def frechet_distances(
 ) -> np.ndarray:
     """Return the squared Frechet distance of C pairs of Gaussians (C), at least 0.
 
-    |mean_a - mean_b|^2 + tr(a) + tr(b) - 2 tr (a^1/2 b a^1/2)^1/2, the last by a symmetric
-    eigen-solver: unlike a root of a b it is never complex.
+    |mean_a - mean_b|^2 + tr(a) + tr(b) - 2 tr (r' b r)^1/2 with a = r r'. The last is symmetric, so
+    its eigenvalues, those of a b, are never complex.
     """
-    values_CD, vectors_CDD = np.linalg.eigh(cov_a_CDD)
-    root_CDD = vectors_CDD * np.sqrt(values_CD.clip(0))[:, None, :]  # root root' = a
+    root_CDD = _roots(cov_a_CDD)
     inner_CD = np.linalg.eigvalsh(root_CDD.swapaxes(1, 2) @ cov_b_CDD @ root_CDD)
     traces_C = np.trace(cov_a_CDD, axis1=1, axis2=2) + np.trace(cov_b_CDD, axis1=1, axis2=2)
     shift_C = ((mean_a_CD - mean_b_CD) ** 2).sum(axis=1)
     return (shift_C + traces_C - 2 * np.sqrt(inner_CD.clip(0)).sum(axis=1)).clip(0)
+
+
+def _roots(cov_CDD: np.ndarray) -> np.ndarray:
+    """Return r with r r' = cov of each: Cholesky's, or by eigenvectors where one is singular."""
+    try:
+        return np.linalg.cholesky(cov_CDD)
+    except np.linalg.LinAlgError:
+        values_CD, vectors_CDD = np.linalg.eigh(cov_CDD)
+        return vectors_CDD * np.sqrt(values_CD.clip(0))[:, None, :]
 
 
 def scfid(

@@ -4,10 +4,9 @@ Shapes: N candidates, H hidden genes, J guessed genes. Genes are numbers, padded
 """
 
 import numpy as np
+from numba import njit
 
 from steps.shared.runtime import InputError
-
-BLOCK = 2048  # candidates whose table of ranks is held at once
 
 
 def label_reconstruction(label_N: np.ndarray, guessed_N: np.ndarray) -> np.ndarray:
@@ -34,37 +33,38 @@ def rank_weighted_jaccard(hidden_NH: np.ndarray, guessed_NJ: np.ndarray) -> np.n
     As the formula is written it is 1 for any order of the same set: rank matters only where the
     sets differ. It is not symmetric.
     """
-    hidden_NH, guessed_NJ = np.atleast_2d(hidden_NH), np.atleast_2d(guessed_NJ)
+    hidden_NH, guessed_NJ = (
+        np.atleast_2d(np.asarray(genes, dtype=np.int64)) for genes in (hidden_NH, guessed_NJ)
+    )
     if len(hidden_NH) != len(guessed_NJ):
         raise InputError(f"{len(hidden_NH)} hidden and {len(guessed_NJ)} guessed lists: as many")
-    top = max(hidden_NH.max(initial=0), guessed_NJ.max(initial=0)) + 1
-    found = [
-        _block(hidden_NH[begin : begin + BLOCK], guessed_NJ[begin : begin + BLOCK], top)
-        for begin in range(0, len(hidden_NH), BLOCK)
-    ]
-    return np.concatenate(found) if found else np.zeros(0)
+    num_genes = max(hidden_NH.max(initial=0), guessed_NJ.max(initial=0)) + 1
+    return _similarities(hidden_NH, guessed_NJ, num_genes)
 
 
-def _block(hidden_NH: np.ndarray, guessed_NJ: np.ndarray, top: int) -> np.ndarray:
-    hidden_w_NH, guessed_w_NJ = _weights(hidden_NH, top), _weights(guessed_NJ, top)
-    table_NG = np.zeros((len(hidden_NH), top + 1))  # the last column takes what is padded
-    rows = np.arange(len(hidden_NH))[:, None]
-    # a repeated gene has weight 0 after its first place; written backwards, the first stays
-    table_NG[rows, hidden_NH[:, ::-1]] = hidden_w_NH[:, ::-1]
-    table_NG[:, -1] = 0
-    hidden_at_NJ = table_NG[rows, guessed_NJ]
-    common_NJ = (hidden_at_NJ > 0) & (guessed_w_NJ > 0)
-    shared_N = np.where(common_NJ, (hidden_at_NJ + guessed_w_NJ) / 2, 0).sum(1)
-    other_N = np.where(common_NJ, 0, guessed_w_NJ).sum(1)
-    whole_N = hidden_w_NH.sum(1) + other_N
-    return np.divide(shared_N, whole_N, out=np.zeros_like(shared_N), where=whole_N > 0)
-
-
-def _weights(genes_NK: np.ndarray, top: int) -> np.ndarray:
-    """Return 1 / rank of each gene at its first place, 0 elsewhere and where padded."""
-    count, length = genes_NK.shape
-    rows, places = np.arange(count)[:, None], np.arange(length, dtype=np.int16)
-    first_NG = np.empty((count, top + 1), dtype=np.int16)
-    first_NG[rows, genes_NK[:, ::-1]] = places[::-1]
-    counts_NK = (first_NG[rows, genes_NK] == places) & (genes_NK >= 0)
-    return counts_NK / np.maximum(np.cumsum(counts_NK, axis=1), 1)
+@njit(cache=True)
+def _similarities(hidden_NH: np.ndarray, guessed_NJ: np.ndarray, num_genes: int) -> np.ndarray:
+    found_N = np.zeros(len(hidden_NH))
+    hidden_weight_G = np.zeros(num_genes)
+    # the last candidate whose list has the gene: the tables are never cleared
+    hidden_in_G, guessed_in_G = np.full(num_genes, -1), np.full(num_genes, -1)
+    for candidate in range(len(hidden_NH)):
+        whole = shared = 0.0
+        rank = 0
+        for gene in hidden_NH[candidate]:
+            if gene >= 0 and hidden_in_G[gene] != candidate:
+                rank += 1
+                hidden_in_G[gene] = candidate
+                hidden_weight_G[gene] = 1 / rank
+                whole += 1 / rank
+        rank = 0
+        for gene in guessed_NJ[candidate]:
+            if gene >= 0 and guessed_in_G[gene] != candidate:
+                rank += 1
+                guessed_in_G[gene] = candidate
+                if hidden_in_G[gene] == candidate:
+                    shared += (hidden_weight_G[gene] + 1 / rank) / 2
+                else:
+                    whole += 1 / rank
+        found_N[candidate] = shared / whole if whole > 0 else 0.0
+    return found_N

@@ -64,7 +64,7 @@ def _smallest(padded: np.ndarray, length: int) -> np.ndarray:
 
 def words(sentence_K: np.ndarray, genes: tuple[str, ...]) -> list[str]:
     """Return the names of a sentence's genes."""
-    return [genes[place] for place in sentence_K if place != PAD]
+    return [genes[place] for place in sentence_K[sentence_K != PAD].tolist()]
 
 
 @dataclass(frozen=True)
