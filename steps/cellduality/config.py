@@ -9,15 +9,19 @@ from steps.cellduality.data_config import Cells, Drugs, Perturbations
 from steps.shared.config import Block, StepConfig
 
 Share = Annotated[float, Field(gt=0, le=1)]
+Threshold = Annotated[float, Field(ge=0, le=1)]
 
 
 class TeacherConfig(StepConfig):
     """The teacher's drafts and how they are filtered."""
 
     temperature: float = Field(gt=0, description="of the draws of labels, in nats")
+    recall_temperature: float = Field(gt=0, description="of the draws of cells, in cosines")
     num_markers: int = Field(ge=1, description="items named in a reasoning, of each kind")
     num_drafts: int = Field(ge=1, description="drafts of a case; the first accepted one is kept")
-    threshold: float = Field(ge=0, le=1, description="least RWJS of a drafted sentence to be kept")
+    thresholds: dict[Literal["generation", "perturbation"], Threshold] = Field(
+        min_length=2, description="least RWJS of the true and a drafted sentence to be kept"
+    )
 
 
 class Prepare(StepConfig):

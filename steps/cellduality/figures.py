@@ -39,8 +39,6 @@ def draw(
     runs: Runs, labels: Mapping[str, str], results: Path, seeds: Sequence[int], config: Prepare
 ) -> dict[str, "Figure"]:
     """Return all figures by name; those of single cells are of the first seed."""
-    from steps.cellduality.figure_cells import embedding, generated, quality
-
     first = f"seed{seeds[0]}"
     answers = read_json(results / f"evaluate/seeds/{first}_answers.json")
     prepared = results / "prepare" / first
@@ -48,9 +46,6 @@ def draw(
         "training": training(results / "train", seeds),
         "rows": by_row(runs, labels),
         "confusion": confusion(prepared, answers),
-        "generated": generated(prepared, answers),
-        "quality": quality(config, seeds[0]),
-        "embedding": embedding(config, seeds[0]),
     }
 
 

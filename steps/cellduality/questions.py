@@ -165,16 +165,9 @@ def make(data: Data, config: Prepare, seed: int) -> dict[str, Any]:
     labelled, unlabelled = divided(
         train, config.labelled_share, stream("cellduality", "labelled", seed)
     )
-    teacher = Teacher(
-        labelled, maker.vocabulary, config.teacher.temperature, config.teacher.num_markers
-    )
-    first, kept = sampled(
-        *(teacher, labelled),
-        vocabulary=maker.vocabulary,
-        threshold=config.teacher.threshold,
-        num_drafts=config.teacher.num_drafts,
-        rng=stream("cellduality", "teacher", seed),
-    )
+    teacher = Teacher(labelled, maker.vocabulary, config.teacher)
+    rng = stream("cellduality", "teacher", seed)
+    first, kept = sampled(teacher, labelled, maker.vocabulary, rng)
     drafted = zip(labelled, first, kept, strict=True)
     return {
         "labelled": [

@@ -89,7 +89,7 @@ class Judge:
         ratios, weights = [], []
         for kind in np.unique(label_N):
             own, real_own = wanted_N == kind, label_N == kind
-            if real_own.sum() > 1:
+            if min(own.sum(), real_own.sum()) > 1:
                 parts = (found_NK[own], found_ND[own], real_NK[real_own], real_ND[real_own])
                 ratios.append(measures.diversity(*parts)["distance_ratio"])
                 weights.append(real_own.sum())

@@ -56,7 +56,7 @@ def train(
         target=config.dual_target,
     )
     if not pairs:
-        raise InputError("prepare.teacher.threshold: no example is left; lower it")
+        raise InputError("prepare.teacher.thresholds: no example is left; lower them")
     for pair in pairs:  # else a word tokenizer would join it to the last word
         pair["completion"] += f" {tokenizer.eos_token}"
     arguments = SFTConfig(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from steps.cellduality.config import TeacherConfig
 from steps.cellduality.prompts import CLASSIFY, Question, Sentence
 from steps.cellduality.similarity import presence, rank_weights
 from steps.cellduality.vocabulary import RESPONSES, Vocabulary
@@ -59,10 +60,10 @@ class Teacher:
     """Drafts for the questions of all four tasks, of labelled training cases."""
 
     def __init__(
-        self, cases: Sequence[Case], vocabulary: Vocabulary, temperature: float, num_markers: int
+        self, cases: Sequence[Case], vocabulary: Vocabulary, config: TeacherConfig
     ) -> None:
-        """Count markers and keep the cases, which are recalled; `temperature` is of both draws."""
-        self.vocabulary, self.temperature, self.count = vocabulary, temperature, num_markers
+        """Count markers, and keep the cases, which are recalled."""
+        self.vocabulary, self.config, self.count = vocabulary, config, config.num_markers
         by_task = {t: [c for c in cases if c.question.task == t] for t in ("generation", "drug")}
         cells = [case for case in cases if case.question.task == "annotation"]
         self.markers = self._markers("annotation", cells, vocabulary.types)
@@ -104,7 +105,7 @@ class Teacher:
         if task == "drug":
             markers = self.drug_markers[question.condition[0]]
         present_V = presence(task, [question.items], vocabulary)[0]
-        scores_L = markers.scores(present_V) / self.temperature
+        scores_L = markers.scores(present_V) / self.config.temperature
         order = np.argsort(-(scores_L + rng.gumbel(size=len(scores_L))), kind="stable")
         chosen, other = int(order[0]), int(order[1])
         items = vocabulary.items(task)
@@ -146,6 +147,6 @@ class Teacher:
         return Draft(" ".join(["rises:", *rises, "falls:", *falls]), after)
 
     def _pick(self, scores_N: np.ndarray, rng: np.random.Generator) -> int:
-        """Return a place drawn by softmax of scores over the temperature's tenth: alike is close."""
-        return int(np.argmax(scores_N / (self.temperature / 10) + rng.gumbel(size=len(scores_N))))
-
+        """Return a place drawn by softmax of scores over the temperature."""
+        scores_N = scores_N / self.config.recall_temperature
+        return int(np.argmax(scores_N + rng.gumbel(size=len(scores_N))))
