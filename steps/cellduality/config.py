@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from steps.cellduality.data_config import Cells, Drugs, Perturbations
+from steps.cellduality.hub_config import Hub
 from steps.shared.config import Block, StepConfig
 
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -30,6 +31,7 @@ class Prepare(StepConfig):
     cells: Cells
     drugs: Drugs
     perturbations: Perturbations
+    hub: Hub | None = Field(description="data in place of these three, at the paper's scale")
     teacher: TeacherConfig
     labelled_share: Share = Field(description="of the training cases: SFT's; RL gets the others")
     hidden_share: float = Field(gt=0, lt=1, description="of a sentence, that the dual must restore")
@@ -41,7 +43,6 @@ class Prepare(StepConfig):
 class NewModel(StepConfig):
     """A small Llama with a tokenizer of the vocabulary's words, from scratch."""
 
-    kind: Literal["llama"]
     width: int = Field(ge=4)
     layers: int = Field(ge=1)
     heads: int = Field(ge=1)
@@ -51,7 +52,6 @@ class NewModel(StepConfig):
 class Pretrained(StepConfig):
     """A pretrained causal language model with its own tokenizer."""
 
-    kind: Literal["pretrained"]
     name: str = Field(description="hub id or folder")
     gguf: str = Field(description="the file in it, if it is a GGUF model, else empty")
     dtype: Literal["float32", "bfloat16"]
@@ -72,10 +72,10 @@ class Stage(StepConfig):
 
 
 class Grpo(Stage):
-    """GRPO as in its first releases: beta on, loss averaged by sequence, rewards scaled by group."""
+    """GRPO as first released: beta above 0, loss averaged by sequence, rewards scaled by group."""
 
     num_generations: int = Field(ge=2, description="G, candidates of a prompt")
-    updates_per_batch: int = Field(ge=1, description="mini-batches that a generated batch is cut to")
+    updates_per_batch: int = Field(ge=1, description="mini-batches of one generated batch")
     beta: float = Field(ge=0, description="weight of the KL divergence to the SFT model")
     epsilon: float = Field(gt=0, lt=1, description="clip range of the probability ratio")
     temperature: float = Field(gt=0, description="of sampling")
@@ -102,7 +102,8 @@ class Train(StepConfig):
     reward: Literal["dual", "truth"]
     dual: Literal["current", "frozen"] = Field(description="the policy itself, or after SFT")
     dual_target: Literal["perturbation", "cell_type"]
-    model: Annotated[NewModel | Pretrained, Field(discriminator="kind")]
+    model: NewModel
+    pretrained: Pretrained | None = Field(description="in place of `model`")
     sft: Stage
     sft_lora: Lora | None
     grpo: Grpo

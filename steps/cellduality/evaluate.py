@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def in_tables(lines: Sequence[Line], rows: Sequence[str], seed: int) -> Iterator[Line]:
-    """Yield runs: a row's scores in each table that it is in; ablations, where the seed has them."""
+    """Yield runs: a row's scores in each table it is in; ablations, where the seed has them."""
     ablated = set(ABLATIONS) <= set(rows)
     for line in lines:
         if "table" in line:
@@ -182,7 +182,7 @@ class Test:
         return lines
 
     def rewards(self) -> list[Line]:
-        """Return the mean reward of each task in the first and in the last tenth of training (%)."""
+        """Return the mean reward of each task in the first and the last tenth of training (%)."""
         lines = []
         for row in REWARDED:
             path = self.args.trained / row / f"seed{self.args.seed}" / "history.csv"

@@ -6,7 +6,7 @@ from typing import Any
 
 from steps.shared.config import resolve
 
-ASSETS = ("gdsc_v17",)
+DATA_ASSETS = ("gdsc_v17",)
 MODEL_FILES = (
     *("config.json", "generation_config.json", "model.safetensors"),
     *("tokenizer.json", "tokenizer_config.json"),
@@ -29,7 +29,9 @@ class Files:
         """Take the whole configuration."""
         self.scale: str = config["scale"]
         self.block: Mapping[str, Any] = config["papers"]["cellduality"]
-        self.train = {row: resolve(config, "cellduality", "train", row) for row in self.block["rows"]}
+        self.train = {
+            row: resolve(config, "cellduality", "train", row) for row in self.block["rows"]
+        }
 
     def seeds(self, row: str) -> list[int]:
         """Return the seeds of a row: the first of the paper's."""
@@ -46,7 +48,13 @@ class Files:
 
     def assets(self) -> list[str]:
         """Return the assets that the data are made of."""
-        return list(ASSETS) if "drugs" in self.block["prepare"]["drugs"] else []
+        return [] if self.block["prepare"]["hub"] else list(DATA_ASSETS)
+
+    def model_assets(self) -> list[str]:
+        """Return the assets that the base model is made of."""
+        given = self.block["train"]["common"]["pretrained"]
+        packaged = given and given["name"].startswith("assets/")
+        return [given["name"].removeprefix("assets/")] if packaged else []
 
     def prepared(self) -> list[str]:
         """Return what prepare leaves for a seed, the manifest first."""

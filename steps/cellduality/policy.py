@@ -14,11 +14,11 @@ from steps.shared.runtime import InputError, stream
 
 def make_base(config: NewModel | Pretrained, vocabulary: Vocabulary, seed: int, out: Path) -> None:
     """Write the base model and its tokenizer to a folder."""
-    if config.kind == "llama":
+    if isinstance(config, Pretrained):
+        save(*pretrained(config), out)
+    else:
         tokenizer = word_tokenizer(list(dict.fromkeys([*STRUCTURE, *vocabulary.words()])))
         save(new_llama(config, tokenizer, seed), tokenizer, out)
-    else:
-        save(*pretrained(config), out)
 
 
 def new_llama(config: NewModel, tokenizer: Any, seed: int) -> Any:
@@ -47,7 +47,7 @@ def pretrained(config: Pretrained) -> tuple[Any, Any]:
         dtype = getattr(torch, config.dtype)
         model = AutoModelForCausalLM.from_pretrained(config.name, dtype=dtype, **file)
     except (OSError, ValueError) as error:
-        raise InputError(f"model.name = {config.name!r}: cannot be loaded ({error})") from None
+        raise InputError(f"pretrained.name = {config.name!r}: cannot be loaded ({error})") from None
     if config.gguf:  # dequantised: the configuration must not say otherwise, or it cannot be saved
         del model.config.quantization_config
         whole = type(model)(model.config)

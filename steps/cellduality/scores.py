@@ -69,9 +69,7 @@ class Judge:
         yield "accuracy", measures.accuracy(true_N, found_N)
         yield "macro_f1", measures.macro_f1(true_N, found_N)
 
-    def generation(
-        self, cases: Sequence[Case], answers: Sequence[Sentence], split: str
-    ) -> Scores:
+    def generation(self, cases: Sequence[Case], answers: Sequence[Sentence], split: str) -> Scores:
         """Yield kNN@k (%), scFID over all cells, and diversity within a type, real cells' being 1.
 
         `cases` ask for the types of the split's cells, once or several times.

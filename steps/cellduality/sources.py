@@ -3,13 +3,19 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from steps.cellduality import cells_data, drug_data, perturb_data
+from steps.cellduality import cells_data, drug_data, hub_data, perturb_data
 from steps.cellduality.config import Prepare
 from steps.cellduality.questions import Data
 
 
 def load(config: Prepare, seed: int, assets: Sequence[Path]) -> Data:
-    """Return the data sets; `assets` are the tables of drug response."""
+    """Return the data sets; `assets` are the packaged tables of drug response."""
+    if config.hub is not None:
+        return Data(
+            cells=hub_data.cells(config.hub.cells, seed),
+            drugs=hub_data.drugs(config.hub.drugs, seed),
+            perturbations=hub_data.perturbations(config.hub.perturbations, seed),
+        )
     return Data(
         cells=cells_data.load(config.cells, seed),
         drugs=drug_data.load(config.drugs, seed, assets),
@@ -19,9 +25,9 @@ def load(config: Prepare, seed: int, assets: Sequence[Path]) -> Data:
 
 def described(config: Prepare) -> dict[str, str]:
     """Return what each task's data are: measured or simulated."""
-    return {
-        "annotation": "measured: pbmc68k_reduced",
-        "generation": "measured: pbmc68k_reduced",
-        "drug": "measured: GDSC release 17",
-        "perturbation": "simulated: krumsiek11",
-    }
+    cells, drugs, after = "pbmc68k_reduced", "GDSC release 17", "simulated: krumsiek11"
+    if config.hub is not None:
+        cells, drugs = config.hub.cells.known.repo, config.hub.drugs.known.repo
+        after = f"measured: {config.hub.perturbations.known.repo}"
+    measured = {"annotation": cells, "generation": cells, "drug": drugs}
+    return {"perturbation": after} | {task: f"measured: {name}" for task, name in measured.items()}

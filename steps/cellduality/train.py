@@ -94,12 +94,12 @@ def train_row(row: str, config: Train, args: Namespace, state: Path) -> None:
 
 def has_adapter(config: Train) -> bool:
     """Say whether a row's stage trains an adapter."""
-    return {"base": None, "sft": config.sft_lora, "grpo": config.grpo_lora}[config.stage] is not None
+    return {"base": None, "sft": config.sft_lora, "grpo": config.grpo_lora}[
+        config.stage
+    ] is not None
 
 
-def make(
-    row: str, config: Train, args: Namespace, state: Path, done: Path
-) -> list[dict[str, Any]]:
+def make(row: str, config: Train, args: Namespace, state: Path, done: Path) -> list[dict[str, Any]]:
     """Leave a trained model, or its adapter, in `done`; return the history."""
     from steps.cellduality import grpo, policy, questions, sft, trainers
     from steps.cellduality.vocabulary import Vocabulary
@@ -107,14 +107,14 @@ def make(
     vocabulary = Vocabulary.read(args.data.with_name("vocabulary.json"))
     if config.stage == "base":
         if is_main_process():
-            policy.make_base(config.model, vocabulary, args.seed, done)
+            policy.make_base(config.pretrained or config.model, vocabulary, args.seed, done)
         return [{"step": 0}]
     labelled, parts = questions.read(args.data.with_name("questions.json"))
     job = trainers.Job(
         state=state / row / "run",
         seed=args.seed,
         cpu=args.device == "cpu",
-        bf16=config.model.kind == "pretrained" and config.model.dtype == "bfloat16",
+        bf16=config.pretrained is not None and config.pretrained.dtype == "bfloat16",
         processes=int(os.environ.get("WORLD_SIZE", "1")),
     )
     start = whole_model(config.start, state)

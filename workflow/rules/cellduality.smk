@@ -35,6 +35,11 @@ for seed in seeds("cellduality"):
             f"cellduality_train_{seed}"
         input:
             data=CELLDUALITY.prepared_of(seed),
+            model=[
+                file
+                for asset in CELLDUALITY.model_assets()
+                for file in asset_files(asset)
+            ],
         output:
             CELLDUALITY.of_seed(CELLDUALITY.trained, seed),
         log:
@@ -211,3 +216,12 @@ rule cellduality_merge:
 rule cellduality_evaluate:
     input:
         collect(rules.cellduality_report_tables.output, scale=config["scale"]),
+
+
+# SmolLM2 as the base model: run by hand, see docs/papers/cellduality.md
+# ---------------------------------------------------------------------
+if config["scale"] == "smollm":
+
+    rule cellduality_smollm:
+        input:
+            rules.cellduality_evaluate.input,

@@ -26,18 +26,20 @@ PREPARE = {
         **{"temperature": 3.0, "recall_temperature": 0.1, "num_markers": 1, "num_drafts": 2},
         "thresholds": {"generation": 0.1, "perturbation": 0.1},
     },
+    "hub": None,
     **{"labelled_share": 0.5, "hidden_share": 0.5, "drug_pairs": 24},
     **{"perturbation_pairs": 24, "test_questions": 16},
 }
 STAGE = {
-    **{"learning_rate": 0.01, "warmup_share": 0.1, "weight_decay": 0.0, "clip_norm": 1.0},
+    **{"learning_rate": 0.03, "warmup_share": 0.1, "weight_decay": 0.0, "clip_norm": 1.0},
     **{"log_every": 1, "checkpoint_every": 2},
 }
 ROW = {
     **{"start": "", "num_seeds": 1, "reasoning": True, "filtering": True, "reward": "dual"},
     **{"dual": "current", "dual_target": "perturbation", "sft_lora": None},
-    "model": {"kind": "llama", "width": 16, "layers": 1, "heads": 2, "context": 64},
-    "sft": {**STAGE, "steps": 4, "batch_size": 8, "micro_batch": 4},
+    "pretrained": None,
+    "model": {"width": 16, "layers": 1, "heads": 2, "context": 64},
+    "sft": {**STAGE, "steps": 40, "batch_size": 16, "micro_batch": 8},
     "grpo": {
         **{**STAGE, "steps": 4, "batch_size": 8, "micro_batch": 8, "num_generations": 4},
         **{"updates_per_batch": 2, "beta": 0.04, "epsilon": 0.2, "temperature": 1.0},

@@ -49,7 +49,7 @@ def word_model():
     """Return an untrained model of the vocabulary's words and its tokenizer."""
     from steps.cellduality import policy
 
-    config = NewModel(kind="llama", width=16, layers=1, heads=2, context=64)
+    config = NewModel(width=16, layers=1, heads=2, context=64)
     with tempfile.TemporaryDirectory() as folder:
         policy.make_base(config, VOCABULARY, 0, Path(folder))
         return policy.load(Path(folder))

@@ -88,9 +88,7 @@ def test_greedy_decoding_is_the_step_by_step_argmax_of_what_is_allowed():
     for _ in range(dual.length):
         with torch.no_grad():
             scores = model(ids).logits[0, -1]
-        free = [
-            g for g in VOCABULARY.genes if g not in dual.prompt.split() and g not in expected
-        ]
+        free = [g for g in VOCABULARY.genes if g not in dual.prompt.split() and g not in expected]
         expected.append(max(free, key=lambda g: scores[known[g]].item()))
         ids = torch.cat([ids, torch.tensor([[known[expected[-1]]]])], dim=1)
     (found,) = Duals(tokenizer, VOCABULARY, 1).answers(model, [("annotation", dual)])
@@ -128,7 +126,12 @@ def test_all_rows_of_a_seed_are_asked_the_same_questions_in_turn():
     plain = grpo.prompts(CASES, 20, 3, truth=False)
     oracle = grpo.prompts(CASES, 20, 3, truth=True)
     assert [row["prompt"] for row in plain] == [row["prompt"] for row in oracle]
-    assert [row["task"] for row in plain[:4]] == ["annotation", "drug", "generation", "perturbation"]
+    assert [row["task"] for row in plain[:4]] == [
+        "annotation",
+        "drug",
+        "generation",
+        "perturbation",
+    ]
     assert not any("truth" in row for row in plain)
     assert plain != grpo.prompts(CASES, 20, 4, truth=False)
     # every question comes before one comes twice

@@ -9,10 +9,9 @@ from cellduality_words import CASES, VOCABULARY
 from steps.cellduality.config import TeacherConfig
 from steps.cellduality.filters import accepted, sampled
 from steps.cellduality.prompts import CLASSIFY, Question
-from steps.cellduality.questions import divided
+from steps.cellduality.questions import Labelled, divided
 from steps.cellduality.sft import examples
 from steps.cellduality.similarity import jaccard, presence, rank_weights
-from steps.cellduality.questions import Labelled
 from steps.cellduality.teacher import Case, Draft, Markers, Teacher
 
 
