@@ -39,16 +39,18 @@ def _types(
 
 
 def _responses(row: str, cases: Sequence[Case], arrays: Arrays) -> list[Sentence]:
-    """Return one classifier's answers for each drug."""
+    """Return one classifier's answers for each drug; of one that training lacks, of all others."""
     altered_LF, label_LD = arrays["drugs/altered_LF"], arrays["drugs/label_LD"]
     train = stored.members(arrays, "drugs", "train")
     lines, drugs = np.array([case.place for case in cases]).T
     found = np.zeros(len(cases), dtype=int)
     for drug in np.unique(drugs):
-        known = train[label_LD[train, drug] >= 0]
+        label_L = label_LD[train, drug]
+        own_LD = label_L[:, None] if (label_L >= 0).any() else label_LD[train]
+        known, columns = np.nonzero(own_LD >= 0)
         here = drugs == drug
         found[here] = classify(
-            *(row, altered_LF[known], label_LD[known, drug]), altered_LF[lines[here]]
+            *(row, altered_LF[train][known], own_LD[known, columns]), altered_LF[lines[here]]
         )
     return [(LABELS[i],) for i in found]
 

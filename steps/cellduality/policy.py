@@ -33,6 +33,8 @@ def new_llama(config: NewModel, tokenizer: Any, seed: int) -> Any:
         **{"max_position_embeddings": config.context, "tie_word_embeddings": True},
         **{"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id},
         bos_token_id=tokenizer.eos_token_id,
+        # the default of 0.02 is for widths in the thousands: here attention would not form
+        initializer_range=config.width**-0.5,
     )
     return LlamaForCausalLM(sizes)
 

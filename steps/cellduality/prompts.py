@@ -1,7 +1,7 @@
 """The four tasks and their complementary duals as text (section 3 of the paper, tasks and duality).
 
     annotation    cell -> type                     dual: visible genes, type -> hidden genes
-    drug          cell line, drug -> response      dual: visible alterations, drug, response -> hidden
+    drug          cell line, drug -> response      dual: visible part, drug, response -> hidden
     generation    type -> cell                     dual: cell -> type
     perturbation  cell, perturbation -> cell       dual: both cells -> perturbation, or what else
                                                    `dual_target` names

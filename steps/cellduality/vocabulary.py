@@ -1,4 +1,4 @@
-"""The words of all tasks: genes, alterations, factors, types, drugs; and a tokenizer of just these."""
+"""The words of all tasks: genes, alterations, types, drugs, ...; and a tokenizer of just these."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

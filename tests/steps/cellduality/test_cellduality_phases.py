@@ -1,4 +1,4 @@
-"""CellDuality's phases on small tables: files, interruption, pairing, adapters, what is measured."""
+"""CellDuality's phases on small tables: files, interruption, adapters, what is measured."""
 
 from pathlib import Path
 
