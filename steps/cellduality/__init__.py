@@ -10,7 +10,7 @@ For users: `rank_weighted_jaccard`, `ranked_genes`, `SelfSupervised` (a reward f
 
     sentences, splits                           cells as ranked genes; splits redrawn by each seed
     cells_data, drug_data                       measured cells (PBMC) and drug response (GDSC)
-    simulator, perturb_data                     the krumsiek11 network, knocked down or overexpressed
+    simulator, perturb_data                     the krumsiek11 network, its genes perturbed
     hub_data, sources                           h5ad files of the paper's scale; all three together
     questions, vocabulary, prompts              what is asked, as text, and its duals
     teacher, filters, similarity                drafts of reasoning and answers, and which are kept

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steps.cellduality.config import Prepare
+from steps.cellduality import arrays as stored
+from steps.cellduality.cell_figures import embedding, generated, quality
+from steps.cellduality.config import Evaluate
+from steps.cellduality.scores import Judge
 from steps.cellduality.vocabulary import TASKS, Vocabulary
 from steps.shared.intervals import t_interval
 from steps.shared.plots import GREY, PALETTE, dot_interval, label_lines, line_with_band
@@ -23,6 +26,7 @@ Runs = Sequence[Mapping[str, str]]
 BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
 LINES = {"rl_gt": BLACK, "cellduality": BLUE, "frozen_dual": RED}
 SHORT = {"rl_gt": "ground truth", "cellduality": "CellDuality", "frozen_dual": "frozen dual"}
+ROWS = {"sft": "SFT", "rl_gt": "RL with ground truth", "cellduality": "CellDuality"}
 SHOWN = (
     ("annotation", "test", "accuracy", "annotation, accuracy (%)"),
     ("annotation", "ood", "macro_f1", "annotation out of distribution, macro-F1 (%)"),
@@ -36,7 +40,7 @@ SHOWN = (
 
 
 def draw(
-    runs: Runs, labels: Mapping[str, str], results: Path, seeds: Sequence[int], config: Prepare
+    runs: Runs, labels: Mapping[str, str], results: Path, seeds: Sequence[int], config: Evaluate
 ) -> dict[str, "Figure"]:
     """Return all figures by name; those of single cells are of the first seed."""
     first = f"seed{seeds[0]}"
@@ -46,6 +50,32 @@ def draw(
         "training": training(results / "train", seeds),
         "rows": by_row(runs, labels),
         "confusion": confusion(prepared, answers),
+        **cells(prepared, answers, config),
+        "quality": quality(),
+    }
+
+
+def cells(prepared: Path, answers: Mapping[str, Any], config: Evaluate) -> dict[str, "Figure"]:
+    """Real cells by type and split, and generated ones among the real test cells."""
+    arrays = stored.read(prepared / "arrays.safetensors")
+    vocabulary = Vocabulary.read(prepared / "vocabulary.json")
+    space = Judge(arrays, vocabulary, config.components, config.neighbours).cells
+    test = stored.members(arrays, "cells", "test")
+    type_N, wanted = arrays["cells/type_N"], []
+    for row in read_json(prepared / "questions.json")["test"]:
+        if row["task"] == "generation":
+            wanted.append(vocabulary.types.index(row["condition"][0]))
+    found = {}
+    for row, label in ROWS.items():
+        sentences = answers[row]["generation/test"]
+        points_ND = space.points(vocabulary.matrix("generation", sentences))
+        found[label] = (points_ND, np.tile(wanted, len(sentences) // len(wanted)))
+    real_ND = space.points(arrays["cells/sentence_NK"][test])
+    return {
+        "generated": generated(real_ND, type_N[test], found, vocabulary.types),
+        "embedding": embedding(
+            *(arrays["cells/expression_NG"], type_N, vocabulary.types), arrays["cells/split_N"]
+        ),
     }
 
 
@@ -111,12 +141,11 @@ def confusion(prepared: Path, answers: Mapping[str, Any]) -> "Figure":
 
     types = Vocabulary.read(prepared / "vocabulary.json").types
     questions = read_json(prepared / "questions.json")
-    rows = {"sft": "SFT", "rl_gt": "RL with ground truth", "cellduality": "CellDuality"}
     splits = {"test": "test cells", "ood": "held-out clusters"}
     figure, axes = plt.subplots(2, 3, figsize=(10.0, 8.0), sharex=True, sharey=True)
     for split_axes, (split, name) in zip(axes, splits.items(), strict=True):
         truth = [row["truth"][0] for row in questions[split] if row["task"] == "annotation"]
-        for ax, (row, label) in zip(split_axes, rows.items(), strict=True):
+        for ax, (row, label) in zip(split_axes, ROWS.items(), strict=True):
             share_LM = _shares(types, truth, answers[row][f"annotation/{split}"])
             ax.imshow(share_LM, vmin=0, vmax=1, cmap="Blues")
             _numbers(ax, share_LM)

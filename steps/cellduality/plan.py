@@ -13,7 +13,7 @@ MODEL_FILES = (
 )
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 PREPARED = ("manifest.json", "vocabulary.json", "questions.json", "arrays.safetensors")
-FIGURES = ("training", "rows", "confusion")
+FIGURES = ("training", "rows", "confusion", "generated", "embedding", "quality")
 SPECIALISTS = ("logistic", "knn", "mean_shift")
 
 

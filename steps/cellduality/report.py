@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from steps.cellduality.config import Prepare
+from steps.cellduality.config import Evaluate
 from steps.cellduality.plan import FIGURES
 from steps.shared.claims import evaluate_claims, load_claims
 from steps.shared.config import read_config, step_parser
@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tables", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(argv)
-    config = read_config(args, Prepare)
+    config = read_config(args, Evaluate)
     tables, claims = load_tables(args.tables), load_claims(args.claims)
     if problems := undeclared(claims, tables):
         raise InputError(f"{args.claims}: {'; '.join(problems)}")
@@ -54,7 +54,7 @@ def _metrics(cells: list[dict], verdicts: list[dict]) -> dict:
 
 
 def _draw(
-    args: argparse.Namespace, config: Prepare, runs: list[dict], labels: dict[str, str]
+    args: argparse.Namespace, config: Evaluate, runs: list[dict], labels: dict[str, str]
 ) -> None:
     from steps.cellduality.figures import draw
     from steps.shared.plots import save, style

@@ -168,7 +168,7 @@ rule cellduality_report_tables:
     threads: 1
     params:
         seeds=seeds("cellduality"),
-        config=step_config("cellduality", "prepare"),
+        config=step_config("cellduality", "evaluate"),
         code=code("steps.cellduality.report"),
     message:
         "{rule}: tables, claims, figures"

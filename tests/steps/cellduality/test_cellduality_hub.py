@@ -1,4 +1,4 @@
-"""The paper's scale and SmolLM2's on small stand-ins: h5ad files, a pretrained model with pieces."""
+"""The scales of the paper and SmolLM2 on stand-ins: h5ad files, a pretrained model with pieces."""
 
 import json
 from pathlib import Path
@@ -112,7 +112,9 @@ def test_a_pretrained_model_goes_through_all_phases(work):
     models = merged("train", "merge", rows)
     for row in ("sft", "cellduality"):
         start = read_json(models)[rows[row]["start"]]["folder"]
-        one, two = (load_file(f"{path}/model.safetensors") for path in (start, f"merge/{row}/seed0"))
+        one, two = (
+            load_file(f"{path}/model.safetensors") for path in (start, f"merge/{row}/seed0")
+        )
         assert set(one) == set(two)
     runs = read_csv(evaluated("train", models, "runs", rows) / "seed0.csv")
     assert {run["row"] for run in runs} >= set(rows)
