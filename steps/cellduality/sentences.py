@@ -32,26 +32,32 @@ def ranked_genes(matrix: Any, length: int) -> np.ndarray:
         raise InputError(
             "expression must be finite and not negative; standardised values have no cell sentence"
         )
-    # positive floats sort as their bits; so one integer holds the value, then the column
-    keys = ((~values.view(np.uint32)).astype(np.uint64) << np.uint64(32)) | csr.indices.astype(
-        np.uint64
-    )
-    keys[values == 0] = _LAST
     sentence_NK = np.full((csr.shape[0], length), PAD, dtype=np.int32)
     for begin in range(0, csr.shape[0], BLOCK):
         rows = slice(begin, min(begin + BLOCK, csr.shape[0]))
-        ordered = _smallest(_padded(keys, csr.indptr[rows.start : rows.stop + 1]), length)
-        genes = (ordered & np.uint64(2**32 - 1)).astype(np.int32)
+        bounds = csr.indptr[rows.start : rows.stop + 1]
+        part = slice(bounds[0], bounds[-1])
+        ordered = _smallest(_padded(_keys(values[part], csr.indices[part]), bounds), length)
+        genes = ordered.astype(np.uint32).view(np.int32)  # the lower half
         genes[ordered == _LAST] = PAD
         sentence_NK[rows, : genes.shape[1]] = genes
     return sentence_NK
 
 
-def _padded(keys: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+def _keys(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return integers that sort by descending value, then by column; of a zero the largest."""
+    keys = (~values.view(np.uint32)).astype(np.uint64)  # positive floats sort as their bits
+    keys <<= np.uint64(32)
+    keys |= columns.astype(np.uint64)
+    keys[values == 0] = _LAST
+    return keys
+
+
+def _padded(keys: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """Return the keys of some rows as a rectangle, filled up with the largest key."""
-    counts = np.diff(indptr)
+    counts = np.diff(bounds)
     padded = np.full((len(counts), max(1, counts.max(initial=0))), _LAST)
-    padded[np.arange(padded.shape[1]) < counts[:, None]] = keys[indptr[0] : indptr[-1]]
+    padded[np.arange(padded.shape[1]) < counts[:, None]] = keys
     return padded
 
 
@@ -64,7 +70,7 @@ def _smallest(padded: np.ndarray, length: int) -> np.ndarray:
 
 def words(sentence_K: np.ndarray, genes: tuple[str, ...]) -> list[str]:
     """Return the names of a sentence's genes."""
-    return [genes[place] for place in sentence_K[sentence_K != PAD].tolist()]
+    return list(map(genes.__getitem__, sentence_K[sentence_K != PAD].tolist()))
 
 
 @dataclass(frozen=True)
