@@ -1,0 +1,59 @@
+"""Add adapters to the weights they were trained on; say which model each row is evaluated by."""
+
+from pathlib import Path
+
+from steps.cellduality.config import Merge
+from steps.cellduality.plan import ADAPTER_FILES, MODEL_FILES
+from steps.shared.config import read_config, step_parser
+from steps.shared.runtime import InputError, deterministic, run_step, sha256_file, write_json
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write <row>/seed<seed>/, a whole model of each row with an adapter, and seed<seed>.json."""
+    parser = step_parser(__doc__)
+    parser.add_argument("--rows", nargs="+", required=True, help="in the order of training")
+    parser.add_argument("--starts", nargs="+", required=True, help="the row each one starts from")
+    parser.add_argument("--trained", type=Path, required=True, help="folder of the train phase")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args(argv)
+    read_config(args, Merge)
+    if len(args.rows) != len(args.starts):
+        raise InputError(f"--starts: {len(args.starts)} for {len(args.rows)} rows: one a row")
+    deterministic(args.threads)
+    seed = f"seed{args.seed}"
+    models: dict[str, Path] = {}
+    for row, start in zip(args.rows, args.starts, strict=True):
+        trained = args.trained / row / seed
+        if (trained / ADAPTER_FILES[0]).exists():
+            if start not in models:
+                raise InputError(f"--starts {start}: {row} has an adapter on it, and comes before")
+            models[row] = add(models[start], trained, args.out / row / seed)
+        else:
+            models[row] = trained
+    write_json(args.out / f"{seed}.json", {row: described(path) for row, path in models.items()})
+
+
+def add(base: Path, adapter: Path, out: Path) -> Path:
+    """Write the model of `base` plus the adapter; return its folder."""
+    from steps.cellduality import policy
+
+    partial = out.with_name(f".{out.name}.tmp")
+    policy.save(*policy.merged(base, adapter), partial)
+    policy.copy_files(partial, out, MODEL_FILES)
+    for path in partial.iterdir():
+        path.unlink()
+    partial.rmdir()
+    return out
+
+
+def described(folder: Path) -> dict[str, str]:
+    """Return the folder of a model and the hash of its weights."""
+    return {
+        "folder": folder.as_posix(),
+        "sha256": sha256_file(folder / "model.safetensors"),
+    }
+
+
+if __name__ == "__main__":
+    run_step(main)

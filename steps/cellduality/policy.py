@@ -1,0 +1,107 @@
+"""Models and tokenizers: made from scratch or pretrained, as folders that transformers reads."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from steps.cellduality.config import Lora, NewModel, Pretrained
+from steps.cellduality.prompts import STRUCTURE
+from steps.cellduality.vocabulary import Vocabulary, word_tokenizer
+from steps.shared.runtime import InputError, stream
+
+
+def make_base(config: NewModel | Pretrained, vocabulary: Vocabulary, seed: int, out: Path) -> None:
+    """Write the base model and its tokenizer to a folder."""
+    if isinstance(config, Pretrained):
+        save(*pretrained(config), out)
+    else:
+        tokenizer = word_tokenizer(list(dict.fromkeys([*STRUCTURE, *vocabulary.words()])))
+        save(new_llama(config, tokenizer, seed), tokenizer, out)
+
+
+def new_llama(config: NewModel, tokenizer: Any, seed: int) -> Any:
+    """Return a small untrained Llama; weights are drawn from (cellduality, init, seed)."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(int(stream("cellduality", "init", seed).integers(2**63)))
+    sizes = LlamaConfig(
+        **{"vocab_size": len(tokenizer), "hidden_size": config.width},
+        **{"intermediate_size": 4 * config.width, "num_hidden_layers": config.layers},
+        **{"num_attention_heads": config.heads, "num_key_value_heads": config.heads},
+        **{"max_position_embeddings": config.context, "tie_word_embeddings": True},
+        **{"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id},
+        bos_token_id=tokenizer.eos_token_id,
+        # the default of 0.02 is for widths in the thousands: here attention would not form
+        initializer_range=config.width**-0.5,
+    )
+    return LlamaForCausalLM(sizes)
+
+
+def pretrained(config: Pretrained) -> tuple[Any, Any]:
+    """Return a pretrained model and its tokenizer, padding on the left."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    file = {"gguf_file": config.gguf} if config.gguf else {}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(config.name, padding_side="left", **file)
+        dtype = getattr(torch, config.dtype)
+        model = AutoModelForCausalLM.from_pretrained(config.name, dtype=dtype, **file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"pretrained.name = {config.name!r}: cannot be loaded ({error})") from None
+    if config.gguf:  # dequantised: the configuration must not say otherwise, or it cannot be saved
+        del model.config.quantization_config
+        whole = type(model)(model.config)
+        whole.load_state_dict(model.state_dict())
+        whole.tie_weights()
+        model = whole.to(dtype)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    tokenizer.chat_template = None  # prompts are plain text
+    return model, tokenizer
+
+
+def save(model: Any, tokenizer: Any, out: Path) -> None:
+    """Write a model and its tokenizer to a folder, in one file of weights."""
+    model.save_pretrained(out, max_shard_size="1TB")
+    tokenizer.save_pretrained(out)
+
+
+def load(folder: Path, device: str = "cpu") -> tuple[Any, Any]:
+    """Read a model and its tokenizer from a folder, ready to answer."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder}: no model as training writes it ({error})") from None
+    return model.to(device).eval(), tokenizer
+
+
+def lora(config: Lora | None) -> Any:
+    """Return PEFT's configuration of adapters on all linear layers; None for full fine-tuning."""
+    if config is None:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(
+        **{"r": config.rank, "lora_alpha": config.alpha, "lora_dropout": 0.0},
+        **{"target_modules": "all-linear", "task_type": "CAUSAL_LM"},
+    )
+
+
+def merged(base: Path, adapter: Path) -> tuple[Any, Any]:
+    """Return the model of `base` with the adapter's products added to its weights."""
+    from peft import PeftModel
+
+    model, tokenizer = load(base)
+    return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload(), tokenizer
+
+
+def copy_files(source: Path, target: Path, names: tuple[str, ...]) -> None:
+    """Copy the named files of a folder to another."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        shutil.copyfile(source / name, target / name)

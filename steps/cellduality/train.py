@@ -1,0 +1,161 @@
+"""Train the rows of one seed, one after another: the base model, SFT, GRPO from its result.
+
+One job for all rows, since to start TRL costs as much as a small row.
+"""
+
+import os
+from argparse import Namespace
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from steps.cellduality.config import Train
+from steps.cellduality.plan import trained_files
+from steps.shared.config import StepConfig, read_config, step_parser
+from steps.shared.runtime import (
+    InputError,
+    deterministic,
+    is_main_process,
+    job_key,
+    log,
+    read_json,
+    run_step,
+    training_state,
+    write_csv,
+    write_json,
+)
+from steps.shared.tracking import log_run, open_run
+
+
+class Rows(StepConfig):
+    """The configuration of every row that a job trains."""
+
+    rows: dict[str, Train]
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write <row>/seed<seed>/: the model or its adapter, and history.csv."""
+    parser = step_parser(__doc__)
+    parser.add_argument("--rows", nargs="+", required=True, help="in the order of training")
+    parser.add_argument("--data", type=Path, required=True, help="manifest.json of the seed")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
+    parser.add_argument("--state", type=Path, default=Path("state"), help="checkpoint folder")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", choices=["cpu", "auto"], default="cpu")
+    args = parser.parse_args(argv)
+    config = read_rows(args)
+    deterministic(args.threads)
+    key = job_key(
+        *("steps.cellduality.train", args),
+        **{"paper": "cellduality", "row": "-".join(args.rows), "config": config},
+        inputs=[args.data],
+    )
+    key["row"] = "rows"  # their names are in the configuration, and too long for a folder's
+    with training_state(args.state, key) as state:
+        for row in args.rows:
+            train_row(row, config.rows[row], args, state)
+
+
+def read_rows(args: Namespace) -> Rows:
+    """Return the rows' configuration: JSON {row: ...} of them all, or by key, row by row."""
+    if not args.config.lstrip().startswith("{"):
+        found = {
+            row: read_config(Namespace(**{**vars(args), "row": row}), Train) for row in args.rows
+        }
+        return Rows(rows=found)
+    config = read_config(args, Rows)
+    if missing := [row for row in args.rows if row not in config.rows]:
+        raise InputError(f"--rows {missing[0]}: the configuration has no such row")
+    return config
+
+
+def train_row(row: str, config: Train, args: Namespace, state: Path) -> None:
+    """Train one row, unless the job did before it was interrupted; write its outputs."""
+    from steps.cellduality.policy import copy_files
+
+    names = (*trained_files(config.stage, lora=has_adapter(config)), "history.csv")
+    done, out = state / row / "done", args.out / row / f"seed{args.seed}"
+    if not (done / "complete").exists():
+        log(f"cellduality {row} seed {args.seed}: {config.stage}")
+        run = {
+            **{"scale": args.scale, "paper": "cellduality", "phase": "train", "row": row},
+            **{"seed": args.seed, "config": config.model_dump()},
+        }
+        with open_run(**run) if is_main_process() else nullcontext():
+            lines = make(row, config, args, state, done)
+        if is_main_process():
+            write_csv(done / "history.csv", list(lines[0]), lines)
+            (done / "complete").touch()
+            last = {name: value for name, value in lines[-1].items() if name != "step" and value}
+            log_run(**run, history=done / "history.csv", summary=last)
+    if is_main_process():
+        copy_files(done, out, names)
+
+
+def has_adapter(config: Train) -> bool:
+    """Say whether a row's stage trains an adapter."""
+    return {"base": None, "sft": config.sft_lora, "grpo": config.grpo_lora}[
+        config.stage
+    ] is not None
+
+
+def make(row: str, config: Train, args: Namespace, state: Path, done: Path) -> list[dict[str, Any]]:
+    """Leave a trained model, or its adapter, in `done`; return the history."""
+    from steps.cellduality import grpo, policy, questions, sft, trainers
+    from steps.cellduality.vocabulary import Vocabulary
+
+    vocabulary = Vocabulary.read(args.data.with_name("vocabulary.json"))
+    if config.stage == "base":
+        if is_main_process():
+            policy.make_base(config.pretrained or config.model, vocabulary, args.seed, done)
+        return [{"step": 0}]
+    labelled, parts = questions.read(args.data.with_name("questions.json"))
+    job = trainers.Job(
+        state=state / row / "run",
+        seed=args.seed,
+        cpu=args.device == "cpu",
+        bf16=config.pretrained is not None and config.pretrained.dtype == "bfloat16",
+        processes=int(os.environ.get("WORLD_SIZE", "1")),
+    )
+    start = whole_model(config.start, state)
+    if config.stage == "sft":
+        trainer, lines = sft.train(config, labelled, vocabulary, start=start, job=job)
+    else:
+        trainer, lines = grpo.train(
+            *(config, parts["unlabelled"], parts["validation"], vocabulary),
+            **{"start": start, "lengths": read_json(args.data)["lengths"]},
+            job=job,
+        )
+    trainer.accelerator.wait_for_everyone()
+    if is_main_process():
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        policy.save(model, trainer.processing_class, done)
+        if has_adapter(config):
+            name_start(done / "adapter_config.json", f"../../{config.start}/seed{args.seed}")
+    return lines
+
+
+def whole_model(row: str, state: Path) -> Path:
+    """Return the folder of an earlier row's model; an adapter is first merged, here alone."""
+    from steps.cellduality import policy
+
+    done, whole = state / row / "done", state / row / "whole"
+    if (done / "model.safetensors").exists():
+        return done
+    if is_main_process() and not (whole / "model.safetensors").exists():
+        base = read_json(done / "adapter_config.json")["base_model_name_or_path"]
+        start = whole_model(Path(base).parts[-2], state)
+        policy.save(*policy.merged(start, done), whole)
+    return whole
+
+
+def name_start(path: Path, start: str) -> None:
+    """Write the folder of the row that an adapter belongs on, and lists in order, into its file."""
+    content = read_json(path)
+    content |= {"base_model_name_or_path": start}
+    content |= {key: sorted(value) for key, value in content.items() if isinstance(value, list)}
+    write_json(path, content)
+
+
+if __name__ == "__main__":
+    run_step(main)

@@ -1,0 +1,244 @@
+"""CellDuality's phases on small tables: files, interruption, adapters, what is measured."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cellduality_runs import PREPARE, ROWS, contents, evaluated, merged, prepared, trained
+from safetensors.numpy import load_file
+
+from steps.cellduality import questions
+from steps.cellduality.plan import Files
+from steps.cellduality.prompts import dual_of
+from steps.cellduality.splits import SPLITS
+from steps.cellduality.vocabulary import TASKS, Vocabulary
+from steps.shared.config import Block
+from steps.shared.runtime import InputError, read_csv, read_json
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A folder with all phases of four rows."""
+    folder = tmp_path_factory.mktemp("cellduality")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("WANDB_MODE", "disabled")
+        prepared()
+        trained("train")
+        evaluated("train", merged("train", "merge"), "runs")
+    return folder
+
+
+@pytest.fixture
+def work(made, monkeypatch) -> Path:
+    monkeypatch.chdir(made)
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    return made
+
+
+# prepare
+# -------
+def test_preparing_twice_leaves_the_same_bytes(work):
+    prepared("again")
+    assert contents("again") == contents("prepare/seed0")
+    note = read_json("again/manifest.json")
+    assert note["sources"]["perturbation"].startswith("simulated")
+    assert note["lengths"] == {
+        **{"annotation": 6, "generation": 6},
+        **{"drug": 5, "perturbation": 11},
+    }
+
+
+def test_parts_are_apart_and_of_their_splits(work):
+    labelled, parts = questions.read(Path("prepare/seed0/questions.json"))
+    arrays = load_file("prepare/seed0/arrays.safetensors")
+    parts = {"labelled": [item.case for item in labelled], **parts}
+    seen: dict[str, set] = {"annotation": set(), "drug": set(), "perturbation": set()}
+    for name, cases in parts.items():
+        for task, before in seen.items():
+            places = {case.place for case in cases if case.question.task == task}
+            assert places and not places & before
+            before |= places
+            key = {"annotation": "cells/split_N", "drug": "drugs/split_L"}.get(task)
+            codes = arrays[key or "perturbations/split_N"][[place[0] for place in places]]
+            wanted = "train" if name in ("labelled", "unlabelled") else name
+            assert set(codes.tolist()) == {SPLITS.index(wanted)}
+
+
+def test_no_prepared_question_has_a_hidden_item_in_its_dual(work):
+    vocabulary = Vocabulary.read(Path("prepare/seed0/vocabulary.json"))
+    labelled, parts = questions.read(Path("prepare/seed0/questions.json"))
+    cases = [item.case for item in labelled] + [case for part in parts.values() for case in part]
+    for case in cases:
+        dual = dual_of(case.question, case.truth, "perturbation", vocabulary)
+        _, hidden = case.question.parts()
+        assert not set(hidden) & set(dual.prompt.split())
+        assert bool(hidden) == (case.question.task in ("annotation", "drug"))
+
+
+# train
+# -----
+def block(**rows) -> dict:
+    return {
+        "scale": "mini",
+        "papers": {
+            "cellduality": {
+                **{"seeds": [0], "rows": list(rows), "train": {"common": {}, "rows": rows}},
+            }
+        },
+    }
+
+
+def test_phases_leave_the_files_that_the_workflow_declares(work):
+    files = Files(block(**ROWS))
+
+    def under(names, folder):
+        return sorted(name.split(f"/{folder}/")[1] for name in names)
+
+    assert under(files.of_seed(files.trained, 0), "train") == sorted(contents("train"))
+    expected = [*files.of_seed(files.merged, 0), files.selection(0)]
+    assert under(expected, "merge") == sorted(contents("merge"))
+    assert under(files.runs(0), "seeds") == sorted(contents("runs"))
+    assert not list(Path("state").glob("*"))
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize(("row", "step"), [("sft", 3), ("cellduality", 3)])
+def test_a_killed_job_continues_to_the_same_bytes(work, monkeypatch, row, step):
+    from transformers import Trainer
+
+    inner, done = Trainer.training_step, []
+
+    def killing(trainer, *args, **kwargs):
+        if Path(trainer.args.output_dir).parent.name == row and trainer.state.global_step == step:
+            raise Killed
+        return inner(trainer, *args, **kwargs)
+
+    def counting(trainer, *args, **kwargs):
+        done.append((Path(trainer.args.output_dir).parent.name, trainer.state.global_step))
+        return inner(trainer, *args, **kwargs)
+
+    rows = {name: ROWS[name] for name in ("base", "sft", "cellduality")}
+    out = f"broken_{row}"
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "training_step", killing)
+        with pytest.raises(Killed):
+            trained(out, rows)
+        patch.setattr(Trainer, "training_step", counting)
+        trained(out, rows)
+    assert min(update for name, update in done if name == row) == 2  # the checkpoint
+    for name in rows:
+        assert contents(Path(out) / name) == contents(Path("train") / name), name
+
+
+def test_rows_of_a_seed_start_from_the_same_model_and_move(work):
+    base = load_file("train/base/seed0/model.safetensors")
+    sft = load_file("train/sft/seed0/model.safetensors")
+    assert any((base[key] != sft[key]).any() for key in base)
+    one, two = (
+        load_file(f"train/{row}/seed0/adapter_model.safetensors")
+        for row in ("rl_gt", "cellduality")
+    )
+    assert set(one) == set(two)
+    for key in one:
+        assert one[key].shape == two[key].shape
+    assert any((one[key] != two[key]).any() for key in one)  # other rewards
+
+
+def test_history_has_the_reward_its_parts_and_the_dual_on_real_cells(work):
+    lines = read_csv("train/cellduality/seed0/history.csv")
+    assert [int(line["step"]) for line in lines] == [1, 2, 3, 4]
+    for task in TASKS:
+        assert any(line[f"reward_{task}"] for line in lines)
+    assert [bool(line["dual_generation"]) for line in lines] == [True, True, False, True]
+    rewards = [float(line["reward"]) for line in lines if line["reward"]]
+    assert len(rewards) == 2 and all(0 < reward <= 1 for reward in rewards)  # a batch, two updates
+
+
+# merge
+# -----
+def test_a_merged_model_is_its_start_plus_the_product_of_the_adapter(work):
+    start = load_file("train/sft/seed0/model.safetensors")
+    adapter = load_file("train/cellduality/seed0/adapter_model.safetensors")
+    found = load_file("merge/cellduality/seed0/model.safetensors")
+    assert set(found) == set(start)
+    moved = 0
+    for key, value in start.items():
+        stem = f"base_model.model.{key.removesuffix('.weight')}"
+        if f"{stem}.lora_A.weight" in adapter:
+            down, up = (adapter[f"{stem}.lora_{side}.weight"] for side in "AB")
+            value = value + 4.0 / 2 * up @ down
+            moved += 1
+        np.testing.assert_allclose(found[key], value, atol=1e-6)
+    assert moved == 7  # all linear layers of the one block
+    assert read_json("merge/seed0.json")["sft"]["folder"] == "train/sft/seed0"
+    assert read_json("train/cellduality/seed0/adapter_config.json")["base_model_name_or_path"] == (
+        "../../sft/seed0"
+    )
+
+
+def test_an_adapter_before_its_start_is_refused(work):
+    rows = {name: ROWS[name] for name in ("cellduality", "sft")}
+    with pytest.raises(InputError, match="--starts sft: cellduality has an adapter on it"):
+        merged("train", "elsewhere", rows)
+
+
+# evaluate
+# --------
+def test_every_row_is_measured_where_it_takes_part(work):
+    runs = read_csv("runs/seed0.csv")
+    names = [(r["table"], r["dataset"], r["split"], r["row"], r["metric"]) for r in runs]
+    assert len(set(names)) == len(names)
+    value = dict(zip(names, (float(r["value"]) for r in runs), strict=True))
+    main = {row for table, _, _, row, _ in names if table == "main"}
+    assert main == {"base", "sft", "rl_gt", "cellduality", "logistic", "knn", "mean_shift"}
+    assert not any(table == "ablations" for table, *_ in names)  # this seed has not all of them
+    assert value["main", "annotation", "test", "logistic", "accuracy"] > 50
+    assert ("main", "annotation", "test", "mean_shift", "accuracy") not in value
+    assert value["main", "perturbation", "ood", "mean_shift", "delta_pearson"] > 0.2
+    for task in TASKS:
+        assert value["identities", task, "test", "cellduality", "label_error"] == 0
+    assert value["identities", "drug", "test", "cellduality", "leaked"] == 0
+    assert value["rewards", "annotation", "train", "cellduality", "reward_last"] >= 0
+
+
+def test_evaluating_twice_leaves_the_same_bytes(work):
+    evaluated("train", Path("merge/seed0.json"), "again_runs")
+    assert contents("again_runs") == contents("runs")
+
+
+# configuration
+# -------------
+def problems(rows: dict) -> list[tuple]:
+    from cellduality_runs import EVALUATE
+
+    from steps.cellduality.config import Evaluate, Merge, Prepare, Train, check
+
+    train = {name: Train.model_validate(row) for name, row in rows.items()}
+    whole = Block(
+        **{"seeds": [0], "rows": list(rows), "prepare": Prepare.model_validate(PREPARE)},
+        **{"train": train, "merge": Merge(), "evaluate": Evaluate.model_validate(EVALUATE)},
+    )
+    return [(key, rule) for key, _, rule in check(whole)]
+
+
+def test_what_does_not_fit_together_is_named():
+    assert problems(ROWS) == []
+    grpo = {**ROWS["cellduality"]["grpo"], "batch_size": 6, "micro_batch": 6, "checkpoint_every": 3}
+    changed = {
+        "base": ROWS["base"],
+        "sft": {**ROWS["sft"], "start": "nowhere"},
+        "rl_gt": {**ROWS["rl_gt"], "num_seeds": 2},
+        "cellduality": {**ROWS["cellduality"], "start": "base"},
+    }
+    found = problems(changed)
+    assert ("train.rows.sft.start", "must be a row of stage base") in found
+    assert ("train.rows.rl_gt.num_seeds", "must be at most the 1 seeds") in found
+    assert ("train.rows.cellduality.start", "must be a row of stage sft") in found
+    (one,) = problems({**ROWS, "cellduality": {**ROWS["cellduality"], "reasoning": False}})
+    assert one == ("train.rows.cellduality.reasoning", "must be that of the row it starts from")
+    found = problems({**ROWS, "cellduality": {**ROWS["cellduality"], "grpo": grpo}})
+    assert {key for key, _ in found} == {"train.rows.cellduality.grpo.checkpoint_every"}
