@@ -37,7 +37,7 @@ from benchmarks.sides.race import alternate, outcome, write_table  # noqa: E402
 from steps.cellduality.energy import energy_distances  # noqa: E402
 from steps.cellduality.frechet import frechet_distances  # noqa: E402
 from steps.cellduality.rewards import rank_weighted_jaccard  # noqa: E402
-from steps.cellduality.sentences import ranked_genes, words  # noqa: E402
+from steps.cellduality.sentences import PAD, ranked_genes  # noqa: E402
 from steps.shared.runtime import log  # noqa: E402
 
 GENES, FILLED = 2000, 0.1
@@ -108,7 +108,8 @@ def sentences(cells: int, repeats: int) -> Iterator[dict[str, Any]]:
         return ranked_genes(matrix, length)
 
     def text() -> list[str]:
-        return [" ".join(words(sentence_K, names)) for sentence_K in places()]
+        rows = (sentence_K[sentence_K != PAD].tolist() for sentence_K in places())
+        return [" ".join(map(names.__getitem__, row)) for row in rows]
 
     def builder() -> list[str]:
         return generate_sentences(adata, generate_vocabulary(adata))

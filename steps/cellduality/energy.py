@@ -7,7 +7,7 @@ import numpy as np
 
 from steps.shared.runtime import InputError
 
-BLOCK = 128  # rows of the table of distances held at once
+BLOCK = 512  # cells of a group taken at once; a table of that side stays in the cache
 
 
 def energy_distances(x_ND: np.ndarray, group_N: np.ndarray, num_groups: int) -> np.ndarray:
@@ -30,19 +30,23 @@ def energy_distances(x_ND: np.ndarray, group_N: np.ndarray, num_groups: int) -> 
 
 def _sums(x_ND: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """Return the sum of distances of each pair of groups; group c is bounds[c] : bounds[c + 1]."""
-    num_groups = len(bounds) - 1
-    squares_N = (x_ND**2).sum(axis=1)
-    sums_CC = np.zeros((num_groups, num_groups))
-    for group in range(num_groups):
-        # only what follows: the table is symmetric
-        after = slice(bounds[group], None)
-        for begin in range(bounds[group], bounds[group + 1], BLOCK):
-            rows = slice(begin, min(begin + BLOCK, bounds[group + 1]))
-            table = (-2 * x_ND[rows]) @ x_ND[after].T
-            table += squares_N[rows, None]
-            table += squares_N[after]
+    squares_N1 = (x_ND**2).sum(axis=1, keepdims=True)
+    one_N1 = np.ones_like(squares_N1)
+    # the product of the two is |x|^2 - 2 x y + |y|^2
+    left_ND = np.concatenate([-2 * x_ND, squares_N1, one_N1], axis=1)
+    right_DN = np.concatenate([x_ND, one_N1, squares_N1], axis=1).T
+    blocks = [
+        (group, slice(begin, min(begin + BLOCK, bounds[group + 1])))
+        for group in range(len(bounds) - 1)
+        for begin in range(bounds[group], bounds[group + 1], BLOCK)
+    ]
+    sums_CC = np.zeros((len(bounds) - 1,) * 2)
+    for place, (group, rows) in enumerate(blocks):
+        for other, columns in blocks[place:]:
+            table = left_ND[rows] @ right_DN[:, columns]
             np.maximum(table, 0, out=table)
-            np.sqrt(table, out=table)
-            columns = bounds[group:-1] - bounds[group]
-            sums_CC[group, group:] += np.add.reduceat(table.sum(axis=0), columns)
-    return np.triu(sums_CC) + np.triu(sums_CC, 1).T
+            total = np.sqrt(table, out=table).sum()
+            sums_CC[group, other] += total
+            if columns != rows:
+                sums_CC[other, group] += total
+    return sums_CC

@@ -11,13 +11,6 @@ import numpy as np
 from steps.shared.runtime import InputError
 
 
-def max_dims(smallest: int) -> int:
-    """Return how many dimensions the covariance of the smallest group of cells can bear: n / 5."""
-    if smallest < 5:
-        raise InputError(f"a group of {smallest} cells: 5 are needed for one dimension")
-    return smallest // 5
-
-
 @dataclass(frozen=True)
 class Basis:
     """A PCA: the mean (G) and the orthonormal directions (G, D) of training cells."""
@@ -91,7 +84,10 @@ def scfid(
     generated_condition_N: np.ndarray,
     num_conditions: int,
 ) -> np.ndarray:
-    """Return scFID of each condition (C): real cells against generated ones, both embedded."""
+    """Return scFID of each condition (C): real cells against generated ones, both embedded.
+
+    A covariance of n cells is worth something up to about n / 5 dimensions.
+    """
     real = moments(real_ND, real_condition_N, num_conditions)
     generated = moments(generated_ND, generated_condition_N, num_conditions)
     return frechet_distances(*real, *generated)

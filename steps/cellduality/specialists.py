@@ -5,7 +5,6 @@ Shapes: N items, F features, G genes.
 
 import numpy as np
 
-from steps.cellduality.drug_data import DrugData
 from steps.shared.runtime import InputError
 
 KINDS = ("logistic", "knn")
@@ -30,20 +29,6 @@ def classify(
     else:
         model = LogisticRegression(max_iter=2000)
     return make_pipeline(StandardScaler(), model).fit(train_NF, train_label_N).predict(test_NF)
-
-
-def classify_drugs(kind: str, data: DrugData, split: str) -> np.ndarray:
-    """Return labels of `data.pairs(split)`, from one classifier of altered features a drug."""
-    train, wanted = data.pairs("train"), data.pairs(split)
-    found = np.full(len(wanted), -1)
-    for drug in np.unique(wanted[:, 1]):
-        lines = train[train[:, 1] == drug, 0]
-        here = wanted[:, 1] == drug
-        found[here] = classify(
-            *(kind, data.altered_LF[lines], data.label_LD[lines, drug]),
-            data.altered_LF[wanted[here, 0]],
-        )
-    return found
 
 
 def mean_shift(

@@ -133,7 +133,16 @@ for seed in seeds("cellduality"):
 # ------------------
 rule cellduality_report_tables:
     input:
-        runs=CELLDUALITY.of_all(CELLDUALITY.runs),
+        runs=[
+            file
+            for file in CELLDUALITY.of_all(CELLDUALITY.runs)
+            if file.endswith(".csv")
+        ],
+        answers=[
+            file
+            for file in CELLDUALITY.of_all(CELLDUALITY.runs)
+            if file.endswith(".json")
+        ],
         data=CELLDUALITY.of_all(CELLDUALITY.prepared_of),
         trained=CELLDUALITY.histories(),
         claims="steps/cellduality/claims.yaml",
@@ -167,13 +176,12 @@ rule cellduality_report_tables:
         "../envs/python.yaml"
     threads: 1
     params:
-        seeds=seeds("cellduality"),
         config=step_config("cellduality", "evaluate"),
         code=code("steps.cellduality.report"),
     message:
         "{rule}: tables, claims, figures"
     shell:
-        "python -m steps.cellduality.report --scale {wildcards.scale} --seeds {params.seeds}"
+        "python -m steps.cellduality.report --scale {wildcards.scale} --runs {input.runs}"
         " --config {params.config:q} --claims {input.claims} --tables {input.tables}"
         " --results results/{wildcards.scale}/cellduality"
         " --out results/{wildcards.scale}/cellduality/evaluate 2> {log}"

@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 
 from steps.cellduality import energy, measures, specialists
 from steps.cellduality.energy import energy_distances
-from steps.cellduality.frechet import Basis, frechet_distances, max_dims, moments, scfid
+from steps.cellduality.frechet import Basis, frechet_distances, moments, scfid
 from steps.shared.runtime import InputError
 
 
@@ -84,9 +84,6 @@ def test_the_basis_is_sklearns_pca_of_training_cells():
     assert basis.embed(other) == pytest.approx(pca.transform(other) * signs)
     largest = np.abs(basis.directions_GD).argmax(0)
     assert (basis.directions_GD[largest, range(4)] > 0).all()
-    assert max_dims(54) == 10
-    with pytest.raises(InputError, match="5 are needed"):
-        max_dims(4)
     with pytest.raises(InputError, match="from 1 to 12"):
         Basis.fit(train, 13)
 

@@ -102,7 +102,9 @@ def test_specialists_learn_what_can_be_learnt():
         for i in range(30, 60)
     ]
     lines = [
-        Case(Question("drug"), (("sensitive", "resistant")[ARRAYS["drugs/label_LD"][i, d]],), (i, d))
+        Case(
+            Question("drug"), (("sensitive", "resistant")[ARRAYS["drugs/label_LD"][i, d]],), (i, d)
+        )
         for i in range(20, 40)
         for d in range(2)
     ]
