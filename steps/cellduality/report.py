@@ -9,7 +9,7 @@ from steps.shared.runtime import run_step
 
 TITLE = "CellDuality: self-supervised RL of cell language models (OpenReview I4meJN28Ol)"
 SHOWN = (  # in metrics.json
-    *("accuracy", "macro_f1", "knn3", "scfid", "diversity", "dual"),
+    *("accuracy", "macro_f1", "knn3", "scfid", "diversity", "consistency"),
     *("delta_pearson", "e_distance"),
 )
 
