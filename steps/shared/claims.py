@@ -159,12 +159,13 @@ def _interval(
         return found | {"note": "a run has no finite value"}
     scalar = _scalar(claim, keys[0])
     effect, sd, low, high = (float(value) for value in t_interval(scalar(*sides)))
+    zero = ROUNDING * _scale(claim, sides)
+    effect = 0.0 if abs(effect) <= zero else effect
     ratio = claim.measure.function == "ratio"
     shown = (lambda value: float(np.exp(value))) if ratio else float
     found["effect"] = shown(effect)
     if len(seeds) < 2:
         return found | {"note": "one seed gives no interval"}
-    zero = ROUNDING * _scale(claim, sides)
     flat = sd <= zero
     over = "none" if flat else "seeds"
     if claim.items:
@@ -176,8 +177,7 @@ def _interval(
     if over == "none":
         if len(seeds) < SIGN_TEST_SEEDS:
             return found | {"note": f"the same in every seed: {SIGN_TEST_SEEDS} would decide"}
-        low = high = effect if abs(effect) > zero else 0.0
-        over = "median"
+        low, high, over = effect, effect, "median"
     delta = float(np.log1p(claim.delta)) if ratio else claim.delta
     decided = verdict(low, high, kind=claim.kind, side=claim.side or "", delta=delta)
     found |= {"ci_low": shown(low), "ci_high": shown(high), "interval": over}

@@ -78,6 +78,7 @@ def test_no_variance_needs_six_seeds(tmp_path_factory, gap, n, level):
         assert found == ("holds" if gap < 0 else "fails", "median")
     else:
         assert found[0] != "holds" or gap < 0
+    assert row["effect"] == 0 or abs(row["effect"]) > 1e-9 * abs(level)
 
 
 def test_one_seed_and_a_diverged_run_are_inconclusive(tmp_path):
