@@ -15,7 +15,7 @@ from steps.cellduality.config import Evaluate
 from steps.cellduality.scores import Judge
 from steps.cellduality.vocabulary import TASKS, Vocabulary
 from steps.shared.intervals import t_interval
-from steps.shared.plots import GREY, PALETTE, dot_interval, label_lines, line_with_band
+from steps.shared.plots import PALETTE, dot_interval, label_lines, line_with_band
 from steps.shared.runtime import read_csv, read_json
 
 if TYPE_CHECKING:
@@ -24,18 +24,17 @@ if TYPE_CHECKING:
 
 Runs = Sequence[Mapping[str, str]]
 BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
-LINES = {"rl_gt": BLACK, "cellduality": BLUE, "frozen_dual": RED}
-SHORT = {"rl_gt": "ground truth", "cellduality": "CellDuality", "frozen_dual": "frozen dual"}
-ROWS = {"sft": "SFT", "rl_gt": "RL with ground truth", "cellduality": "CellDuality"}
+LINES = {"rl_gt": BLACK, "cellduality": BLUE}  # rows of all seeds
+ROWS = {"sft": "SFT", "rl_gt": "oracle", "cellduality": "CellDuality"}
 SHOWN = (
     ("annotation", "test", "accuracy", "annotation, accuracy (%)"),
-    ("annotation", "ood", "macro_f1", "annotation out of distribution, macro-F1 (%)"),
+    ("annotation", "ood", "macro_f1", "annotation, held out, macro-F1 (%)"),
     ("drug", "test", "accuracy", "drug response, accuracy (%)"),
     ("generation", "test", "knn3", "generation, kNN@3 (%)"),
-    ("generation", "test", "scfid", "generation, scFID (lower is better)"),
+    ("generation", "test", "scfid", "generation, scFID"),
     ("generation", "test", "diversity", "generation, diversity (real cells: 1)"),
     ("perturbation", "ood", "delta_pearson", "perturbation, held out, correlation of changes"),
-    ("perturbation", "ood", "e_distance", "perturbation, held out, E-distance (lower is better)"),
+    ("perturbation", "ood", "e_distance", "perturbation, held out, E-distance"),
 )
 
 
@@ -90,24 +89,22 @@ def training(trained: Path, seeds: Sequence[int]) -> "Figure":
         ("dual_generation", "type read back from real cells"),
         ("dual_annotation", "hidden genes of real cells"),
     ]
-    histories = {row: _histories(trained / row, seeds) for row in LINES}
+    histories = {
+        row: [read_csv(trained / row / f"seed{seed}" / "history.csv") for seed in seeds]
+        for row in LINES
+    }
     figure, axes = plt.subplots(4, 2, figsize=(8.0, 9.0), sharex=True)
     for ax, (column, title) in zip(axes.flat, panels, strict=True):
         for row, colour in LINES.items():
             own = histories[row]
             steps = [int(line["step"]) for line in own[0] if line[column]]
             values_SN = [[float(line[column]) for line in lines if line[column]] for lines in own]
-            line_with_band(ax, steps, values_SN, SHORT[row], colour=colour)
+            line_with_band(ax, steps, values_SN, ROWS[row], colour=colour)
         ax.set_title(title)
         label_lines(ax)
     for ax in axes[-1]:
         ax.set_xlabel("update")
     return figure
-
-
-def _histories(folder: Path, seeds: Sequence[int]) -> list[list[dict[str, str]]]:
-    paths = [folder / f"seed{seed}" / "history.csv" for seed in seeds]
-    return [read_csv(path) for path in paths if path.is_file()]
 
 
 def by_row(runs: Runs, labels: Mapping[str, str]) -> "Figure":
@@ -142,7 +139,7 @@ def confusion(prepared: Path, answers: Mapping[str, Any]) -> "Figure":
     types = Vocabulary.read(prepared / "vocabulary.json").types
     questions = read_json(prepared / "questions.json")
     splits = {"test": "test cells", "ood": "held-out clusters"}
-    figure, axes = plt.subplots(2, 3, figsize=(10.0, 8.0), sharex=True, sharey=True)
+    figure, axes = plt.subplots(2, 3, figsize=(11.0, 8.0), sharex=True, sharey=True)
     for split_axes, (split, name) in zip(axes, splits.items(), strict=True):
         truth = [row["truth"][0] for row in questions[split] if row["task"] == "annotation"]
         for ax, (row, label) in zip(split_axes, ROWS.items(), strict=True):
@@ -170,5 +167,5 @@ def _shares(types: Sequence[str], truth: Sequence[str], found: Sequence[list[str
 def _numbers(ax: "Axes", share_LM: np.ndarray) -> None:
     for (y, x), share in np.ndenumerate(share_LM):
         if share >= 0.05:
-            colour = "white" if share > 0.6 else GREY
+            colour = "white" if share > 0.5 else BLACK
             ax.text(x, y, f"{100 * share:.0f}", ha="center", va="center", color=colour, size=6)
