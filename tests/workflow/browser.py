@@ -102,11 +102,14 @@ class Page:
     def click(self, element: str) -> None:
         """Click the middle of the element that a JavaScript expression gives, once it is there."""
         self.until(f"{element} != null")
-        box = self.value(
+        script = (
             f"(() => {{ const e = {element}; e.scrollIntoView({{block: 'center'}});"
             " const b = e.getBoundingClientRect();"
             " return {x: b.x + b.width / 2, y: b.y + b.height / 2} })()"
         )
+        box = None
+        while box != (box := self.value(script)):
+            time.sleep(0.1)  # the layout still moves
         for kind in ("mousePressed", "mouseReleased"):
             mouse = {"type": kind, "button": "left", "clickCount": 1}
             self.call("Input.dispatchMouseEvent", **mouse, **box)

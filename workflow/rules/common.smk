@@ -4,6 +4,7 @@ import ast
 import fcntl
 import functools
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -145,7 +146,7 @@ def paper_title(paper):
 
 def paper_name(paper):
     """Return a paper's name, as readers of the report see it."""
-    return paper_title(paper).split(":")[0]
+    return re.split("[:,]", paper_title(paper))[0]
 
 
 def launcher(wildcards):
