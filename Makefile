@@ -32,7 +32,7 @@ record: $(READY)
 	$(RUN) snakemake all && dvc commit -f
 
 report: $(READY)
-	$(RUN) snakemake all --report report.html
+	$(RUN) snakemake all --report report.html --report-stylesheet workflow/report/style.css
 
 bench: $(READY)
 	$(RUN) for race in benchmarks/*.py; do python $$race || exit 1; done

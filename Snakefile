@@ -4,6 +4,9 @@
 configfile: "params.yaml"
 
 
+report: "workflow/report/workflow.rst"
+
+
 # load helpers, then check every paper's configuration before anything runs
 # --------------------------------------------------------------------------
 include: "workflow/rules/common.smk"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from steps.shared.claims import NOT_TESTED, VERDICTS, effect_text
+from steps.shared.page import render_ledger
 from steps.shared.runtime import InputError, read_json, run_step, write_csv, write_text
 from steps.shared.tables import paper_effect_text
 
@@ -133,15 +134,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--claims", nargs="+", required=True, help="claims.json of each paper")
     parser.add_argument("--out", type=Path, help="CSV to write")
-    parser.add_argument("--markdown", type=Path, help="Markdown file to write")
+    parser.add_argument("--page", type=Path, help="HTML page to write")
     parser.add_argument("--readme", type=Path, help="README whose ledger to replace")
     parser.add_argument("--print", action="store_true", help="print the ledger")
     args = parser.parse_args(argv)
     claims = read_ledger(args.claims)
     if args.out:
         write_ledger(args.out, claims)
-    if args.markdown:
-        write_text(args.markdown, f"# Ledger\n\n{markdown(claims)}")
+    if args.page:
+        write_text(args.page, render_ledger(claims, summary=summary(claims)))
     if args.readme:
         write_text(args.readme, with_block(args.readme.read_text(encoding="utf-8"), claims))
     if args.print:

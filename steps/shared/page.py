@@ -1,7 +1,8 @@
-"""A paper's tables and claims as one self-contained HTML page, for light and dark screens."""
+"""Self-contained HTML pages, for light and dark screens: a paper's tables, and the ledger."""
 
 from collections.abc import Sequence
 from html import escape
+from itertools import groupby
 
 from steps.shared.claims import effect_text
 from steps.shared.table_spec import Table
@@ -56,8 +57,20 @@ def render_html(
         parts.append("</section>")
     if others := claims_elsewhere(spec, claims):
         parts += [f"<h2>{ELSEWHERE}</h2>", *_html_claims(others)]
-    content = "\n".join([*parts, f'<p class="paper">{escape(LEGEND)}</p>'])
-    return PAGE.format(title=escape(title), style=STYLE, content=content)
+    return _page(title, [*parts, f'<p class="paper">{escape(LEGEND)}</p>'])
+
+
+def render_ledger(claims: Sequence[Row], *, summary: str) -> str:
+    """Return one page of the claims of all papers, paper by paper; `summary` heads them."""
+    title = "Ledger: every claim with its verdict"
+    parts = [f"<h1>{title}</h1>", f"<p>{escape(summary)}</p>"]
+    for paper, own in groupby(claims, key=lambda claim: claim["paper"]):
+        parts += [f"<h2>{escape(paper)}</h2>", *_html_claims(list(own))]
+    return _page(title, parts)
+
+
+def _page(title: str, parts: Sequence[str]) -> str:
+    return PAGE.format(title=escape(title), style=STYLE, content="\n".join(parts))
 
 
 def _html_line(cells: Sequence[tuple[str, bool]], tag: str) -> str:

@@ -1,8 +1,10 @@
 # Helper functions only: what a rule is given is computed here, the rules are in the other files.
 
+import ast
 import fcntl
 import functools
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -107,6 +109,44 @@ def asset_files(name):
 def asset_entry(name):
     """Return the manifest entry of an asset as JSON: what its rule depends on."""
     return json.dumps(asset_manifest()[name].model_dump(), sort_keys=True)
+
+
+def tables_page(paper):
+    """Return the page of a paper's tables, as an entry of the report."""
+    what = "All tables, with claims and verdicts"
+    return entry(paper, "table.html", what, "../report/table.rst")
+
+
+def figure_pages(paper, names, shows):
+    """Return a paper's figures as entries of the report; `shows`: {name: what it shows}."""
+    return [
+        entry(
+            paper,
+            f"figures/{name}.svg",
+            f"Figure: {shows[name]}",
+            "../report/figure.rst",
+        )
+        for name in names
+    ]
+
+
+def entry(paper, file, what, caption):
+    """Return a file of evaluate, marked for the report; entries of a paper need different labels."""
+    path = f"results/{{scale}}/{paper}/evaluate/{file}"
+    labels = {"entry": what}
+    return report(path, caption=caption, category=paper_name(paper), labels=labels)
+
+
+@functools.cache
+def paper_title(paper):
+    """Return the first line of a paper's package: 'NAME: what it is about.'"""
+    tree = ast.parse(Path(workflow.basedir, f"steps/{paper}/__init__.py").read_bytes())
+    return (ast.get_docstring(tree) or paper).splitlines()[0].rstrip(".")
+
+
+def paper_name(paper):
+    """Return a paper's name, as readers of the report see it."""
+    return re.split("[:,]", paper_title(paper))[0]
 
 
 def launcher(wildcards):

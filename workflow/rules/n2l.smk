@@ -129,22 +129,19 @@ rule n2l_report_tables:
         runs="results/{scale}/n2l/evaluate/runs.csv",
         table="results/{scale}/n2l/evaluate/table.csv",
         markdown="results/{scale}/n2l/evaluate/table.md",
-        page=report(
-            "results/{scale}/n2l/evaluate/table.html",
-            caption="../report/table.rst",
-            category="n2l",
-            labels={"what": "tables and claims"},
-        ),
+        page=tables_page("n2l"),
         claims="results/{scale}/n2l/evaluate/claims.json",
         metrics="results/{scale}/n2l/evaluate/metrics.json",
-        figures=report(
-            collect(
-                "results/{{scale}}/n2l/evaluate/figures/{name}.svg",
-                name=n2l_plan.FIGURES,
-            ),
-            caption="../report/figure.rst",
-            category="n2l",
-            labels={"what": "figure"},
+        figures=figure_pages(
+            "n2l",
+            n2l_plan.FIGURES,
+            {
+                "over_tasks": "accuracy over tasks",
+                "rows": "accuracy by row, after the last task",
+                "confusion": "pseudo labels, before and after refinement",
+                "singular": "singular values of the features",
+                "theta": "theta, accuracy against it",
+            },
         ),
     log:
         "logs/{scale}/n2l/report_tables.log",

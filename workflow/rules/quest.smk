@@ -153,22 +153,22 @@ rule quest_report_tables:
         runs="results/{scale}/quest/evaluate/runs.csv",
         table="results/{scale}/quest/evaluate/table.csv",
         markdown="results/{scale}/quest/evaluate/table.md",
-        page=report(
-            "results/{scale}/quest/evaluate/table.html",
-            caption="../report/table.rst",
-            category="quest",
-            labels={"what": "tables and claims"},
-        ),
+        page=tables_page("quest"),
         claims="results/{scale}/quest/evaluate/claims.json",
         metrics="results/{scale}/quest/evaluate/metrics.json",
-        figures=report(
-            collect(
-                "results/{{scale}}/quest/evaluate/figures/{name}.svg",
-                name=QUEST.figures(),
-            ),
-            caption="../report/figure.rst",
-            category="quest",
-            labels={"what": "figure"},
+        figures=figure_pages(
+            "quest",
+            QUEST.figures(),
+            {
+                "toy_rates": "toy, accuracy by learning rate",
+                "toy_logits": "toy, largest logit over training",
+                "toy_attention": "toy, attention with and without the pattern",
+                "images_training": "images, loss and largest logit over training",
+                "images_robustness": "images, accuracy under corruptions and attacks",
+                "images_attention": "images, attention maps with and without the pattern",
+                "sweep_stability": "learning rates, final loss and largest logit",
+                "language_training": "language, loss and largest logit over training",
+            },
         ),
     log:
         "logs/{scale}/quest/report_tables.log",

@@ -10,10 +10,11 @@ rule ledger:
         ),
     output:
         csv="results/ledger/{scale}/claims.csv",
-        markdown=report(
-            "results/ledger/{scale}/ledger.md",
+        page=report(
+            "results/ledger/{scale}/ledger.html",
             caption="../report/ledger.rst",
-            category="Ledger",
+            category="All papers",
+            labels={"entry": "Ledger: every claim with its verdict"},
         ),
     log:
         "logs/{scale}/ledger.log",
@@ -28,4 +29,4 @@ rule ledger:
         "{rule}: every claim with its verdict"
     shell:
         "python -m steps.shared.ledger --claims {input.claims}"
-        " --out {output.csv} --markdown {output.markdown} 2> {log}"
+        " --out {output.csv} --page {output.page} 2> {log}"

@@ -180,22 +180,17 @@ rule wsm_report_tables:
         outcomes="results/{scale}/wsm/evaluate/items.csv",
         table="results/{scale}/wsm/evaluate/table.csv",
         markdown="results/{scale}/wsm/evaluate/table.md",
-        page=report(
-            "results/{scale}/wsm/evaluate/table.html",
-            caption="../report/table.rst",
-            category="wsm",
-            labels={"what": "tables and claims"},
-        ),
+        page=tables_page("wsm"),
         claims="results/{scale}/wsm/evaluate/claims.json",
         metrics="results/{scale}/wsm/evaluate/metrics.json",
-        figures=report(
-            collect(
-                "results/{{scale}}/wsm/evaluate/figures/{name}.svg",
-                name=wsm_plan.FIGURES,
-            ),
-            caption="../report/figure.rst",
-            category="wsm",
-            labels={"what": "figure"},
+        figures=figure_pages(
+            "wsm",
+            wsm_plan.FIGURES,
+            {
+                "training": "training, loss and learning rate of the branches",
+                "main_table": "main table as intervals",
+                "sweeps": "sweeps over merge duration and number of checkpoints",
+            },
         ),
     log:
         "logs/{scale}/wsm/report_tables.log",
