@@ -151,22 +151,20 @@ rule cellduality_report_tables:
         runs="results/{scale}/cellduality/evaluate/runs.csv",
         table="results/{scale}/cellduality/evaluate/table.csv",
         markdown="results/{scale}/cellduality/evaluate/table.md",
-        page=report(
-            "results/{scale}/cellduality/evaluate/table.html",
-            caption="../report/table.rst",
-            category="cellduality",
-            labels={"what": "tables and claims"},
-        ),
+        page=tables_page("cellduality"),
         claims="results/{scale}/cellduality/evaluate/claims.json",
         metrics="results/{scale}/cellduality/evaluate/metrics.json",
-        figures=report(
-            collect(
-                "results/{{scale}}/cellduality/evaluate/figures/{name}.svg",
-                name=cellduality_plan.FIGURES,
-            ),
-            caption="../report/figure.rst",
-            category="cellduality",
-            labels={"what": "figure"},
+        figures=figure_pages(
+            "cellduality",
+            cellduality_plan.FIGURES,
+            {
+                "training": "rewards and divergence over training",
+                "rows": "main measures by row",
+                "confusion": "types annotated, before and after RL",
+                "generated": "generated cells among real ones (UMAP)",
+                "embedding": "real cells by type and split (UMAP)",
+                "quality": "quality of the measured cells",
+            },
         ),
     log:
         "logs/{scale}/cellduality/report_tables.log",
