@@ -91,12 +91,11 @@ class Lora(StepConfig):
     alpha: float = Field(gt=0, description="the adapter's product is scaled by alpha / rank")
 
 
-class Train(StepConfig):
-    """A row: a base model, SFT of it, or GRPO from the model of an SFT row."""
+class Row(StepConfig):
+    """How a row trains: a base model, SFT of it, or GRPO from the model of an SFT row."""
 
     stage: Literal["base", "sft", "grpo"]
     start: str = Field(description="row whose model it starts from; empty for the base model")
-    num_seeds: int = Field(ge=1, description="of the paper's seeds, the first ones")
     reasoning: bool = Field(description="the teacher's reasoning before answers")
     filtering: bool = Field(description="only accepted drafts of the teacher")
     reward: Literal["dual", "truth"]
@@ -108,6 +107,12 @@ class Train(StepConfig):
     sft_lora: Lora | None
     grpo: Grpo
     grpo_lora: Lora | None
+
+
+class Train(Row):
+    """A row, and for how many seeds: that is the plan's, so that another seed trains alone."""
+
+    num_seeds: int = Field(ge=1, description="of the paper's seeds, the first ones")
 
 
 class Merge(StepConfig):

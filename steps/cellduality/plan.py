@@ -81,7 +81,10 @@ class Files:
 
     def train_config(self, seed: int) -> str:
         """Return the JSON of what the training job of a seed reads."""
-        return json.dumps({"rows": {row: self.train[row] for row in self.rows(seed)}})
+        rows = {row: dict(self.train[row]) for row in self.rows(seed)}
+        for own in rows.values():
+            del own["num_seeds"]
+        return json.dumps({"rows": rows})
 
     def target(self) -> str:
         """Return what the dual of a perturbation reconstructs."""

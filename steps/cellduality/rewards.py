@@ -1,4 +1,4 @@
-"""The two rewards of section 2.4: neither takes a true output, only the prompt's own input.
+"""The reward of reconstructed genes: it takes no true output, only what the prompt itself hides.
 
 Shapes: N candidates, H hidden genes, J guessed genes. Genes are numbers, padded with -1.
 """
@@ -7,19 +7,6 @@ import numpy as np
 from numba import njit
 
 from steps.shared.runtime import InputError
-
-
-def label_reconstruction(label_N: np.ndarray, guessed_N: np.ndarray) -> np.ndarray:
-    """Return 1 where the dual gives back the label of the prompt, else 0 (N), float64.
-
-    A guess of -1 is an answer that names no label.
-    """
-    label_N, guessed_N = np.asarray(label_N), np.asarray(guessed_N)
-    if label_N.shape != guessed_N.shape:
-        raise InputError(f"{len(label_N)} labels and {len(guessed_N)} guesses: must be as many")
-    if (label_N < 0).any():
-        raise InputError("a prompt's label must be 0 or more")
-    return (label_N == guessed_N).astype(np.float64)
 
 
 def rank_weighted_jaccard(hidden_NH: np.ndarray, guessed_NJ: np.ndarray) -> np.ndarray:

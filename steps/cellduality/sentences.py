@@ -68,11 +68,6 @@ def _smallest(padded: np.ndarray, length: int) -> np.ndarray:
     return np.sort(padded, axis=1)[:, :length]
 
 
-def words(sentence_K: np.ndarray, genes: tuple[str, ...]) -> list[str]:
-    """Return the names of a sentence's genes."""
-    return list(map(genes.__getitem__, sentence_K[sentence_K != PAD].tolist()))
-
-
 @dataclass(frozen=True)
 class RankLine:
     """Expression by rank: value = intercept + slope x log(rank), rank from 1, never below 0.

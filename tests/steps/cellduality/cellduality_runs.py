@@ -35,7 +35,7 @@ STAGE = {
     **{"log_every": 1, "checkpoint_every": 2},
 }
 ROW = {
-    **{"start": "", "num_seeds": 1, "reasoning": True, "filtering": True, "reward": "dual"},
+    **{"start": "", "reasoning": True, "filtering": True, "reward": "dual"},
     **{"dual": "current", "dual_target": "perturbation", "sft_lora": None},
     "pretrained": None,
     "model": {"width": 16, "layers": 1, "heads": 2, "context": 64},

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steps.cellduality.rewards import label_reconstruction, rank_weighted_jaccard
+from steps.cellduality.rewards import rank_weighted_jaccard
 from steps.shared.runtime import InputError
 
 PAD = -1
@@ -85,19 +85,11 @@ def test_renaming_the_genes_changes_no_bit():
     assert (found == rank_weighted_jaccard(hidden, guessed)).all()
 
 
-def test_labels_are_reconstructed_or_not():
-    found = label_reconstruction(np.array([0, 1, 2, 0]), np.array([0, 2, 2, PAD]))
-    assert found.tolist() == [1.0, 0.0, 1.0, 0.0]
-    with pytest.raises(InputError, match="0 or more"):
-        label_reconstruction(np.array([PAD]), np.array([PAD]))
-    with pytest.raises(InputError, match="as many"):
-        label_reconstruction(np.zeros(2, int), np.zeros(3, int))
+def test_lists_that_do_not_pair_are_refused():
     with pytest.raises(InputError, match="as many"):
         rank_weighted_jaccard(np.zeros((2, 3), int), np.zeros((3, 3), int))
 
 
-def test_no_reward_takes_a_true_output():
-    taken = [
-        set(inspect.signature(f).parameters) for f in (label_reconstruction, rank_weighted_jaccard)
-    ]
-    assert taken == [{"label_N", "guessed_N"}, {"hidden_NH", "guessed_NJ"}]
+def test_the_reward_takes_no_true_output():
+    taken = set(inspect.signature(rank_weighted_jaccard).parameters)
+    assert taken == {"hidden_NH", "guessed_NJ"}
