@@ -167,7 +167,8 @@ class Test:
         itself.model = lambda: self.loaded[0]
         rewards = []
         for own in (cases, mixed):
-            rows = [grpo.row(case, truth=False) for case in own]
+            # with the truth beside it, as the oracle's trainer hands it over
+            rows = [grpo.row(case, truth=True) for case in own]
             rewards.append(itself([], texts, **{k: [r[k] for r in rows] for k in rows[0]}))
         moved = max(abs(a - b) for a, b in zip(*rewards, strict=True))
         lines = [_line("cellduality", task, "test", "label_error", moved, table="identities")]

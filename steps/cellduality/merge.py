@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from steps.cellduality.config import Merge
-from steps.cellduality.plan import ADAPTER_FILES, MODEL_FILES
+from steps.cellduality.plan import MODEL_FILES
 from steps.shared.config import read_config, step_parser
 from steps.shared.runtime import InputError, deterministic, run_step, sha256_file, write_json
 
@@ -13,6 +13,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = step_parser(__doc__)
     parser.add_argument("--rows", nargs="+", required=True, help="in the order of training")
     parser.add_argument("--starts", nargs="+", required=True, help="the row each one starts from")
+    parser.add_argument("--adapters", nargs="*", default=[], help="rows that left an adapter")
     parser.add_argument("--trained", type=Path, required=True, help="folder of the train phase")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
     parser.add_argument("--threads", type=int, default=1)
@@ -25,7 +26,7 @@ def main(argv: list[str] | None = None) -> None:
     models: dict[str, Path] = {}
     for row, start in zip(args.rows, args.starts, strict=True):
         trained = args.trained / row / seed
-        if (trained / ADAPTER_FILES[0]).exists():
+        if row in args.adapters:
             if start not in models:
                 raise InputError(f"--starts {start}: {row} has an adapter on it, and comes before")
             models[row] = add(models[start], trained, args.out / row / seed)

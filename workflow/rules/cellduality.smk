@@ -83,6 +83,7 @@ for seed in seeds("cellduality"):
             seed=seed,
             rows=CELLDUALITY.rows(seed),
             starts=CELLDUALITY.starts(seed),
+            adapters=[row for row in CELLDUALITY.rows(seed) if CELLDUALITY.lora(row)],
             config=step_config("cellduality", "merge"),
             code=code("steps.cellduality.merge"),
         message:
@@ -90,7 +91,7 @@ for seed in seeds("cellduality"):
         shell:
             "python -m steps.cellduality.merge --config {params.config:q}"
             " --scale {wildcards.scale} --rows {params.rows} --starts {params.starts}"
-            " --seed {params.seed} --threads {threads}"
+            " --adapters {params.adapters} --seed {params.seed} --threads {threads}"
             " --trained results/{wildcards.scale}/cellduality/train"
             " --out results/{wildcards.scale}/cellduality/merge 2> {log}"
 

@@ -93,7 +93,13 @@ def trained(out: str, rows: dict = ROWS, data: str = "prepare/seed0/manifest.jso
 def merged(folder: str, out: str, rows: dict = ROWS) -> Path:
     """Merge rows of seed 0."""
     starts = [row["start"] or name for name, row in rows.items()]
-    flags = ["--config", "{}", "--rows", *rows, "--starts", *starts, "--trained", folder]
+    adapters = [
+        name
+        for name, row in rows.items()
+        if row["stage"] != "base" and row[f"{row['stage']}_lora"] is not None
+    ]
+    flags = ["--config", "{}", "--rows", *rows, "--starts", *starts, "--adapters", *adapters]
+    flags += ["--trained", folder]
     merge.main([*flags, "--out", out])
     return Path(out) / "seed0.json"
 

@@ -30,14 +30,18 @@ def as_columns(cases, *, truth: bool) -> dict[str, list]:
 @pytest.mark.parametrize("target", ["perturbation", "cell_type"])
 def test_shuffled_labels_leave_every_self_supervised_reward_as_it_is(target):
     reward, rng = rewarder(target), np.random.default_rng(0)
-    first = reward([], TEXTS, **as_columns(CASES, truth=False))
+    given = as_columns(CASES, truth=True)  # there to be read, and not read
+    first = reward([], TEXTS, **given)
     for _ in range(3):
         order = rng.permutation(len(CASES))
         mixed = [
             Case(c.question, CASES[i].truth, c.place) for c, i in zip(CASES, order, strict=True)
         ]
-        assert reward([], TEXTS, **as_columns(mixed, truth=False)) == first
+        other = as_columns(mixed, truth=True)
+        assert other["truth"] != given["truth"]
+        assert reward([], TEXTS, **other) == first
     assert max(first) > 0
+    assert reward([], TEXTS, **as_columns(CASES, truth=False)) == first
 
 
 def test_the_oracle_does_depend_on_labels_and_is_1_for_the_truth():
