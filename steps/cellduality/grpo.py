@@ -109,6 +109,7 @@ def _probe(itself: SelfSupervised, probes: Sequence[Case]) -> Any:
     """Return what tests the dual: its mean reward, by task, for the true answers of real cells."""
 
     def measure() -> dict[str, float]:
+        """Return dual_<task>, the mean reward, of every task that has probes."""
         questions = [case.question for case in probes]
         answers = [case.truth for case in probes]
         rewards = itself.of_answers(itself.model(), questions, answers)
