@@ -1,14 +1,11 @@
 # Retable: every result table of every paper, as one workflow. `snakemake -n` shows what would run.
 
 
-configfile: "params.yaml"
-
-
 report: "workflow/report/workflow.rst"
 
 
-# load helpers, then check every paper's configuration before anything runs
-# --------------------------------------------------------------------------
+# load params.yaml and helpers, then check every paper's configuration before anything runs
+# -----------------------------------------------------------------------------------------
 include: "workflow/rules/common.smk"
 
 

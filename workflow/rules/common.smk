@@ -19,6 +19,15 @@ from steps.shared.codedigest import code_digest
 from steps.shared.runtime import InputError
 from workflow.progress import Progress, known_seconds
 
+try:  # what Snakemake says of a file that it cannot read names neither the file nor the place
+    configuration.read_yaml(configuration.PARAMS)
+except InputError as error:
+    raise WorkflowError(str(error)) from None
+
+
+configfile: "params.yaml"
+
+
 PAPERS = list(config["papers"]) if isinstance(config.get("papers"), dict) else []
 LOCK = Path(".snakemake/retable.lock")
 
