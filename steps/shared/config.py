@@ -70,6 +70,11 @@ def validate(config: Mapping[str, Any]) -> None:
         raise InputError(f"{PARAMS}: scale = {scale!r}: must be the name of a scale")
     if not isinstance(papers, Mapping) or not papers:
         raise InputError(f"{PARAMS}: papers = {papers!r}: must be a mapping of at least one paper")
+    problems += [
+        (str(key), "...", "unknown key; allowed: scale, papers")
+        for key in config
+        if key not in ("scale", "papers")
+    ]
     for paper, block in papers.items():
         problems += _block_problems(str(paper), block)
     if problems:

@@ -29,13 +29,26 @@ def overlay(scale: str) -> Path:
     return path
 
 
+class _Unrepeated(yaml.SafeLoader):
+    """YAML whose mappings name every key once: else the last one would win, unsaid."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            place = node.start_mark
+            raise yaml.constructor.ConstructorError(None, None, f"key {twice[0]!r} twice", place)
+        return super().construct_mapping(node, deep)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping; anything else is an `InputError` that names the file."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), _Unrepeated)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except yaml.YAMLError as error:
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: must be UTF-8, has another byte at {error.start}") from None
+    except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: must be a mapping, found {type(content).__name__}")

@@ -128,3 +128,25 @@ def test_no_number_of_a_paper_may_be_infinite(paper, text):
     (line,) = problems(config)
     shown = text.replace(".", "")
     assert line == f"params.yaml: papers.tiny.train.common.rate = {shown}: must be a finite number"
+
+
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        (PARAMETERS.replace("seeds:", "rows: []\n    seeds:").encode(), "key 'rows' twice"),
+        (b"scale: mini\nscale: small\n", "key 'scale' twice"),
+        ("scale: größer".encode("latin-1"), "must be UTF-8"),
+        (b"scale: 2020-99-99", "not valid YAML"),
+    ],
+)
+def test_a_file_that_says_two_things_or_none_is_one_line(paper, data, said):
+    PARAMS.write_bytes(data)
+    with pytest.raises(InputError) as error:
+        load("mini")
+    (line,) = str(error.value).splitlines()
+    assert line.startswith("params.yaml: ") and said in line
+
+
+def test_a_key_beside_scale_and_papers_is_refused(paper):
+    config = yaml.safe_load(PARAMETERS) | {"paper": {}}
+    assert problems(config) == ["params.yaml: paper = '...': unknown key; allowed: scale, papers"]
