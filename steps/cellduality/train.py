@@ -12,15 +12,14 @@ from typing import Any
 from steps.cellduality.config import Row, Train
 from steps.cellduality.plan import trained_files
 from steps.shared.config import StepConfig, read_config, step_parser
+from steps.shared.job_state import job_key, training_state
 from steps.shared.runtime import (
     InputError,
     deterministic,
     is_main_process,
-    job_key,
     log,
     read_json,
     run_step,
-    training_state,
     write_csv,
     write_json,
 )

@@ -5,13 +5,8 @@ from pathlib import Path
 
 from steps.n2l.config import Train
 from steps.shared.config import read_config, step_parser
-from steps.shared.runtime import (
-    deterministic,
-    is_main_process,
-    job_key,
-    run_step,
-    training_state,
-)
+from steps.shared.job_state import job_key, training_state
+from steps.shared.runtime import deterministic, is_main_process, run_step
 from steps.shared.tracking import log_run, open_run
 
 

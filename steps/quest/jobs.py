@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from steps.shared.config import StepConfig, read_config
-from steps.shared.runtime import InputError, job_key, training_state
+from steps.shared.job_state import job_key, training_state
+from steps.shared.runtime import InputError
 
 
 def task_function(task: str, phase: str) -> Callable[..., None]:

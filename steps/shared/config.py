@@ -195,8 +195,14 @@ def step_parser(description: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--scale", default="mini", help="mini (default), smoke or paper")
     parser.add_argument("--row", help="the row (method variant) to train")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=_seed, default=0, help="a whole number from 0 on")
     return parser
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number from 0 on")
+    return int(text)
 
 
 def read_config(args: argparse.Namespace, model: type[Model]) -> Model:

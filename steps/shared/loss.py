@@ -21,7 +21,7 @@ class _CrossEntropy(torch.autograd.Function):
         top_N1 = logits_NV.amax(1, keepdim=True)
         exp_NV = (logits_NV - top_N1).exp_()
         total_N1 = exp_NV.sum(1, keepdim=True)
-        losses_N1 = total_N1.log() + top_N1 - logits_NV.gather(1, index_N1)
+        losses_N1 = total_N1.log() + (top_N1 - logits_NV.gather(1, index_N1))
         share_N1 = kept_N1 / kept_N1.sum()
         ctx.kept = (exp_NV, total_N1, index_N1, share_N1)
         return (losses_N1 * share_N1).sum()

@@ -1,25 +1,20 @@
-"""What every step needs to run: seeded streams, atomic files, threads, state folders, accounting.
+"""What every step needs to run: seeded streams, atomic files, threads, logs, accounting.
 
 Imports neither torch nor pandas, so that a step's `--help` and the workflow stay quick.
 """
 
 import csv
 import ctypes
-import fcntl
-import glob
 import hashlib
 import io
 import json
 import os
 import resource
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from steps.shared.atomic import atomic_path
 
@@ -126,100 +121,26 @@ def _cell(value: Any) -> Any:
 
 
 def read_csv(path: str | Path) -> list[dict[str, str]]:
-    """Read a CSV file as a list of dicts of strings."""
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def job_key(
-    module: str, args: Any, *, paper: str, row: str, config: Any, inputs: Sequence[Path]
-) -> dict[str, Any]:
-    """Return everything that decides the result of a training job.
-
-    `args` holds the step's flags (scale, seed, threads), `config` is its pydantic model. A changed
-    job finds a fresh state folder, an interrupted one finds its own.
-    """
-    from importlib.metadata import version
-
-    from steps.shared.codedigest import code_digest
-
-    return {
-        "paper": paper,
-        "row": row,
-        "seed": args.seed,
-        "scale": args.scale,
-        "threads": args.threads,
-        "config": config.model_dump(),
-        "code": code_digest(module),
-        "inputs": [sha256_file(path) for path in inputs],
-        "torch": version("torch"),
-    }
+    """Read a CSV file as a list of dicts of strings; an unreadable one is an `InputError`."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            lines, fields = list(reader), reader.fieldnames
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(f"{path}: not a readable CSV file ({error})") from None
+    if not fields:
+        raise InputError(f"{path}: is empty, must begin with a line of column names")
+    for number, line in enumerate(lines, 1):
+        if None in line or None in line.values():
+            raise InputError(
+                f"{path}: record {number} must have {len(fields)} cells, as its header"
+            )
+    return lines
 
 
 def is_main_process() -> bool:
     """Say whether this process writes the outputs: of several launched together, the first."""
     return os.environ.get("RANK", "0") == "0"
-
-
-@contextmanager
-def training_state(root: str | Path, key: dict[str, Any]) -> Iterator[Path]:
-    """Hold the state folder of one training job; it is removed when the job has succeeded.
-
-    Two runs of one job would spoil each other's checkpoints: the second is refused. Of the
-    processes of one run the main one holds the folder for all.
-    """
-    label = "-".join(str(key[name]) for name in ("paper", "row", "seed"))
-    folder = Path(root) / f"{label}-{fingerprint(key)}"
-    if not is_main_process():
-        yield folder
-        return
-    with _lock(folder):
-        yield folder
-        _remove_state(folder)
-
-
-def _lock(folder: Path) -> IO[str]:
-    """Make the folder and return its lock file, open and locked; a locked one is an error."""
-    path = folder / "lock"
-    while True:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = open(path, "w")  # noqa: SIM115, the caller closes it
-        except FileNotFoundError:
-            continue  # the job that held the folder has just removed it
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            locked = True
-        except BlockingIOError:
-            locked = False
-        current = _is_open_file(lock, path)  # else it was removed since, and guards nothing
-        if locked and current:
-            return lock
-        lock.close()
-        if current:
-            raise InputError(
-                f"{folder}: another process is training this job; wait for it or stop it"
-            )
-
-
-def _is_open_file(file: IO[str], path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-def _remove_state(folder: Path) -> None:
-    """Remove a state folder whose lock is held.
-
-    It is renamed first: whoever comes next finds either the lock or no folder, never half of one.
-    """
-    prefix = f".{folder.name}."
-    aside = tempfile.mkdtemp(dir=folder.parent, prefix=prefix, suffix=".tmp")
-    os.rename(folder, aside)
-    # its own, and those of processes that were killed at this point
-    for remains in folder.parent.glob(f"{glob.escape(prefix)}*.tmp"):
-        shutil.rmtree(remains, ignore_errors=True)
 
 
 def log(message: str) -> None:

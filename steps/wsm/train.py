@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steps.shared.config import read_config, step_parser
+from steps.shared.job_state import job_key, training_state
 from steps.shared.runtime import (
     InputError,
     deterministic,
     is_main_process,
-    job_key,
     read_json,
     run_step,
-    training_state,
     write_csv,
 )
 from steps.wsm.config import Train, Trunk

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from steps.shared.atomic import atomic_path
-from steps.shared.runtime import InputError, training_state, write_text
+from steps.shared.job_state import training_state
+from steps.shared.runtime import InputError, write_text
 
 ROOT = Path(__file__).resolve().parents[3]
 KEY = {"paper": "p", "row": "r", "seed": 0, "config": {"a": 1}}
@@ -126,7 +127,7 @@ def test_a_state_folder_goes_with_success_and_stays_with_failure(tmp_path):
 
 def test_one_job_has_one_trainer_and_a_killed_one_leaves_its_state(tmp_path):
     code = (
-        "import sys, time; from steps.shared.runtime import training_state as hold\n"
+        "import sys, time; from steps.shared.job_state import training_state as hold\n"
         f"with hold({str(tmp_path)!r}, {KEY!r}) as folder:\n"
         "    (folder / 'checkpoint').write_text('kept'); print('held', flush=True); time.sleep(60)"
     )

@@ -248,3 +248,10 @@ def test_a_broken_file_is_named(project, text):
     path.unlink() if text is None else path.write_text(text)
     with pytest.raises(InputError, match="^params.yaml: "):
         parse("--config", "params.yaml:papers.wsm.merge", model=Merge)
+
+
+@pytest.mark.parametrize("seed", ["-1", "1.5", "one", ""])
+def test_a_seed_that_is_none_is_refused(seed, capsys):
+    with pytest.raises(SystemExit):
+        parse("--config", "params.yaml:papers.wsm.train", f"--seed={seed}")
+    assert "must be a whole number from 0 on" in capsys.readouterr().err

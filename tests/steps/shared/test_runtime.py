@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from steps.shared import runtime
 from steps.shared.config import StepConfig
-from steps.shared.runtime import InputError, job_key, stream
+from steps.shared.job_state import job_key
+from steps.shared.runtime import InputError, stream
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -70,6 +71,25 @@ def test_a_csv_file_has_the_given_columns_and_plain_line_ends(tmp_path):
     assert (tmp_path / "a").read_bytes() == b'b,a\n,1\n0.5,"x,y"\n'
     with pytest.raises(ValueError, match="fieldnames"):
         runtime.write_csv(tmp_path / "a", ["a"], [{"z": 1}])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "No such file"),
+        (b"", "must begin with a line of column names"),
+        (b"a,b\n1\n", "record 1 must have 2 cells"),
+        (b"a,b\n1,2\n1,2,3\n", "record 2 must have 2 cells"),
+        (b"a,b\n\xff,2\n", "not a readable CSV file"),
+        (b'a,b\n"1,2\n', "not a readable CSV file"),
+    ],
+)
+def test_a_csv_file_that_is_none_is_refused_in_one_line(tmp_path, content, said):
+    if content is not None:
+        (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(InputError, match=said) as refused:
+        runtime.read_csv(tmp_path / "a.csv")
+    assert "a.csv" in str(refused.value) and "\n" not in str(refused.value)
 
 
 # jobs
