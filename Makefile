@@ -35,7 +35,7 @@ report: $(READY)
 	$(RUN) snakemake all --report report.html --report-stylesheet workflow/report/style.css
 
 bench: $(READY)
-	$(RUN) for race in benchmarks/*.py; do python $$race || exit 1; done
+	$(RUN) for race in benchmarks/*.py; do python $$race || exit 1; done && python -m benchmarks.sides.figures
 
 sync: $(READY)
 	$(RUN) python -m steps.shared.tracking sync

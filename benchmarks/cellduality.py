@@ -18,8 +18,7 @@ import platform
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ import numpy as np  # noqa: E402
 from scipy import sparse  # noqa: E402
 from scipy.linalg import sqrtm  # noqa: E402
 
-from benchmarks.sides.race import alternate, outcome, write_table  # noqa: E402
+from benchmarks.sides.race import alternate, difference, outcome, seconds, write_table  # noqa: E402
 from steps.cellduality.energy import energy_distances  # noqa: E402
 from steps.cellduality.frechet import frechet_distances  # noqa: E402
 from steps.cellduality.rewards import rank_weighted_jaccard  # noqa: E402
@@ -147,7 +146,7 @@ def rewards(candidates: int, repeats: int) -> Iterator[dict[str, Any]]:
     def sets() -> list[float]:
         return [by_sets(*pair) for pair in lists]
 
-    error = difference(rank_weighted_jaccard(hidden, guessed), np.array(sets()))
+    error = difference(rank_weighted_jaccard(hidden, guessed), np.array(sets()), TOLERANCE)
     mine = partial(seconds, rank_weighted_jaccard, hidden, guessed)
     pairs = alternate(max(repeats, 11), mine, partial(seconds, sets))
     yield outcome(
@@ -173,7 +172,7 @@ def frechet(conditions: int, dims: int, repeats: int) -> Iterator[dict[str, Any]
     for shift in (0.0, 0.5):
         x = rng.normal(shift, 1, (conditions, 5 * dims, dims)) * rng.uniform(0.2, 2, dims)
         moments += [x.mean(axis=1), np.stack([np.cov(cells, rowvar=False) for cells in x])]
-    error = difference(frechet_distances(*moments), by_sqrtm(*moments))
+    error = difference(frechet_distances(*moments), by_sqrtm(*moments), TOLERANCE)
     mine, theirs = (partial(seconds, side, *moments) for side in (frechet_distances, by_sqrtm))
     yield outcome(
         *("Frechet distance", f"{conditions} conditions, D = {dims}", "linalg.sqrtm (scipy)"),
@@ -202,7 +201,7 @@ def energy(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         *("E-distance of all pairs", size, "edist, Euclidean (scperturb)"),
         *(importlib.metadata.version("scperturb"),),
         alternate(args.repeats, mine, partial(seconds, peer)),
-        **{"unit": "s", "error": difference(ours, peer().to_numpy())},
+        **{"unit": "s", "error": difference(ours, peer().to_numpy(), TOLERANCE)},
     )
     with tempfile.TemporaryDirectory() as folder:
         cells, out = Path(folder) / "cells.npz", Path(folder) / "distances.npy"
@@ -214,7 +213,7 @@ def energy(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
         ) as process:
             ask = partial(_ask, process)
             ask()
-            error = difference(ours, np.load(out))
+            error = difference(ours, np.load(out), TOLERANCE)
             pairs = alternate(args.repeats, mine, ask)
             process.stdin.close()
     yield outcome(
@@ -226,21 +225,6 @@ def energy(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def _ask(process: subprocess.Popen) -> float:
     print(file=process.stdin, flush=True)
     return float(process.stdout.readline())
-
-
-def difference(found: np.ndarray, expected: np.ndarray) -> float:
-    """Return the largest difference, relative; too large ends the race."""
-    error = float(np.abs(found - expected).max() / np.abs(expected).max())
-    if not error <= TOLERANCE:
-        raise SystemExit(f"results differ: {error:.2g} of the largest value")
-    return error
-
-
-def seconds(side: Callable[..., Any], *given: Any) -> float:
-    """Return the wall seconds of one call."""
-    start = time.perf_counter()
-    side(*given)
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

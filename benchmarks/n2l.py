@@ -15,8 +15,7 @@ import argparse
 import importlib.metadata
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from torch import Tensor  # noqa: E402
 
-from benchmarks.sides.race import alternate, outcome, write_table  # noqa: E402
+from benchmarks.sides.race import alternate, difference, outcome, seconds, write_table  # noqa: E402
 from benchmarks.sides.wsm import anonymous_mib  # noqa: E402
 from steps.n2l.baselines import HOLD_OUT, hold_out_losses  # noqa: E402
 from steps.n2l.ridge import Gram, one_hot  # noqa: E402
@@ -124,7 +123,7 @@ def whole_stream(stream: Tasks, size: str, repeats: int) -> Iterator[dict[str, A
         ("Ridge on all so far, weighted", joint, "scikit-learn", stream),
     )
     for name, side, package, given in peers:
-        error = difference(side(given), ours(given))
+        error = difference(side(given), ours(given), TOLERANCE)
         mine, theirs = partial(seconds, ours, given), partial(seconds, side, given)
         yield outcome(
             *("a classifier after every task", size, f"{name} ({package})"),
@@ -151,7 +150,7 @@ def search(task: tuple[np.ndarray, ...], repeats: int) -> Iterator[dict[str, Any
     found, theirs = hold_out_losses(x_ND, y_NC, RIDGES), np.array(ranpac(*tensors))
     # at ridges below 1e-4 of a singular matrix their solve itself has few digits
     sound = np.array(RIDGES) >= 1e-4
-    error = difference(found[sound], theirs[sound])
+    error = difference(found[sound], theirs[sound], TOLERANCE)
     if found.argmin() != theirs.argmin():
         raise SystemExit("results differ: another ridge is chosen")
     mine = partial(seconds, hold_out_losses, x_ND, y_NC, RIDGES)
@@ -184,21 +183,6 @@ def memory(stream: Tasks, size: str) -> Iterator[dict[str, Any]]:
         *([(after[-1], after[second])],),
         **{"unit": "MiB", "error": None},
     )
-
-
-def difference(found: np.ndarray, expected: np.ndarray) -> float:
-    """Return the largest difference, relative; too large ends the race."""
-    error = float(np.abs(found - expected).max() / np.abs(expected).max())
-    if not error <= TOLERANCE:
-        raise SystemExit(f"results differ: {error:.2g} of the largest value")
-    return error
-
-
-def seconds(side: Callable[..., Any], *given: Any) -> float:
-    """Return the wall seconds of one call."""
-    start = time.perf_counter()
-    side(*given)
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@
 import os
 import platform
 import statistics
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from steps.shared.runtime import log, write_csv
 
@@ -21,6 +24,21 @@ def alternate(
     """Warm both sides up once, then let them take turns."""
     ours(), theirs()
     return [(ours(), theirs()) for _ in range(repeats)]
+
+
+def seconds(side: Callable[..., Any], *given: Any) -> float:
+    """Return the wall seconds of one call."""
+    start = time.perf_counter()
+    side(*given)
+    return time.perf_counter() - start
+
+
+def difference(found: np.ndarray, expected: np.ndarray, tolerance: float) -> float:
+    """Return the largest difference, relative to the largest value; too large ends the race."""
+    error = float(np.abs(found - expected).max() / np.abs(expected).max())
+    if not error <= tolerance:
+        raise SystemExit(f"results differ: {error:.2g} of the largest value")
+    return error
 
 
 def outcome(

@@ -30,6 +30,20 @@ COMPONENTS, NEIGHBOURS = 20, 15
 SIZE = 24  # square points
 
 
+def told_apart(type_N: np.ndarray, types: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return where each type is among those drawn (L), and their names.
+
+    All of them, unless they are more than there are colours: then the rarest are one.
+    """
+    if len(types) <= len(COLOURS):
+        return np.arange(len(types)), tuple(types)
+    counts_L = np.bincount(type_N, minlength=len(types))
+    common = np.sort(np.argsort(-counts_L, kind="stable")[: len(COLOURS) - 1])
+    place_L = np.full(len(types), len(common))
+    place_L[common] = np.arange(len(common))
+    return place_L, (*(types[code] for code in common), "other types")
+
+
 def quality() -> "Figure":
     """Draw what was counted in each measured cell, by type: violins of pbmc68k_reduced."""
     import matplotlib.pyplot as plt

@@ -126,12 +126,23 @@ class Evaluate(StepConfig):
     copies: int = Field(ge=1, description="cells generated for each real test cell, of its type")
     temperature: float = Field(gt=0, description="of generating cells; all else is greedy")
     batch_size: int = Field(ge=1, description="prompts answered at once")
-    neighbours: int = Field(ge=1, description="k of kNN@k")
     components: int = Field(ge=1, description="dimensions in which generated cells are compared")
+
+
+NEEDED = ("base", "sft", "rl_gt", "cellduality")  # by figures and claims
+SHARED = ("dual_target", "pretrained")  # by merging and evaluation, for all rows
 
 
 def check(block: Block) -> Iterator[tuple[str, Any, str]]:
     """Yield (key, value, rule) of what does not fit together: see `steps.shared.config.Block`."""
+    if missing := [row for row in NEEDED if row not in block.rows]:
+        yield "rows", list(block.rows), f"must name {missing[0]}, which figures and claims read"
+    for name in SHARED:
+        values = {row: getattr(block.train[row], name) for row in block.rows}
+        first = next(iter(values.values()))
+        if other := [row for row, value in values.items() if value != first]:
+            key = f"train.rows.{other[0]}.{name}"
+            yield key, values[other[0]], "must be that of the other rows"
     for row in block.rows:
         own = block.train[row]
         key = f"train.rows.{row}"
@@ -149,7 +160,7 @@ def check(block: Block) -> Iterator[tuple[str, Any, str]]:
             if (own.reasoning, own.filtering) != (start.reasoning, start.filtering):
                 yield f"{key}.reasoning", own.reasoning, "must be that of the row it starts from"
             yield from _grpo_problems(key, own)
-        yield from _micro_problems(key, own)
+        yield from _stage_problems(key, own)
 
 
 def _grpo_problems(key: str, own: Train) -> Iterator[tuple[str, Any, str]]:
@@ -160,10 +171,19 @@ def _grpo_problems(key: str, own: Train) -> Iterator[tuple[str, Any, str]]:
     if grpo.checkpoint_every % grpo.updates_per_batch:
         rule = f"must be a multiple of updates_per_batch = {grpo.updates_per_batch}"
         yield f"{key}.grpo.checkpoint_every", grpo.checkpoint_every, rule
+    if grpo.steps % grpo.updates_per_batch:
+        rule = f"must be a multiple of updates_per_batch = {grpo.updates_per_batch}"
+        yield f"{key}.grpo.steps", grpo.steps, rule
+    if grpo.probe_every % grpo.log_every:
+        rule = f"must be a multiple of log_every = {grpo.log_every}: a probe joins a line"
+        yield f"{key}.grpo.probe_every", grpo.probe_every, rule
 
 
-def _micro_problems(key: str, own: Train) -> Iterator[tuple[str, Any, str]]:
+def _stage_problems(key: str, own: Train) -> Iterator[tuple[str, Any, str]]:
     for name, stage in (("sft", own.sft), ("grpo", own.grpo)):
         if stage.batch_size % stage.micro_batch:
             rule = f"must divide batch_size = {stage.batch_size}"
             yield f"{key}.{name}.micro_batch", stage.micro_batch, rule
+        if stage.log_every > stage.steps:
+            rule = f"must be at most the {stage.steps} updates, or nothing is logged"
+            yield f"{key}.{name}.log_every", stage.log_every, rule

@@ -92,7 +92,7 @@ class Test:
             if (task, split) != ("generation", "ood")
         }
         self.cases["generation", "test"] *= config.copies
-        self.judge = Judge(self.arrays, self.vocabulary, config.components, config.neighbours)
+        self.judge = Judge(self.arrays, self.vocabulary, config.components)
         self.paths = read_json(args.models)
 
     def model(self, row: str) -> dict[tuple[str, str], list[Sentence]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steps.cellduality import arrays as stored
-from steps.cellduality.cell_figures import embedding, generated, quality
+from steps.cellduality.cell_figures import embedding, generated, quality, told_apart
 from steps.cellduality.config import Evaluate
 from steps.cellduality.scores import Judge
 from steps.cellduality.vocabulary import TASKS, Vocabulary
@@ -39,9 +39,18 @@ SHOWN = (
 
 
 def draw(
-    runs: Runs, labels: Mapping[str, str], results: Path, seeds: Sequence[int], config: Evaluate
+    runs: Runs,
+    labels: Mapping[str, str],
+    results: Path,
+    seeds: Sequence[int],
+    config: Evaluate,
+    *,
+    packaged: bool,
 ) -> dict[str, "Figure"]:
-    """Return all figures by name; those of single cells are of the first seed."""
+    """Return all figures by name; those of single cells are of the first seed.
+
+    The quality of cells is drawn where they are `packaged` ones, of which it is known.
+    """
     first = f"seed{seeds[0]}"
     answers = read_json(results / f"evaluate/seeds/{first}_answers.json")
     prepared = results / "prepare" / first
@@ -50,7 +59,7 @@ def draw(
         "rows": by_row(runs, labels),
         "confusion": confusion(prepared, answers),
         **cells(prepared, answers, config),
-        "quality": quality(),
+        **({"quality": quality()} if packaged else {}),
     }
 
 
@@ -58,12 +67,13 @@ def cells(prepared: Path, answers: Mapping[str, Any], config: Evaluate) -> dict[
     """Real cells by type and split, and generated ones among the real test cells."""
     arrays = stored.read(prepared / "arrays.safetensors")
     vocabulary = Vocabulary.read(prepared / "vocabulary.json")
-    space = Judge(arrays, vocabulary, config.components, config.neighbours).cells
+    space = Judge(arrays, vocabulary, config.components).cells
     test = stored.members(arrays, "cells", "test")
-    type_N, wanted = arrays["cells/type_N"], []
+    place_L, types = told_apart(arrays["cells/type_N"], vocabulary.types)
+    type_N, wanted = place_L[arrays["cells/type_N"]], []
     for row in read_json(prepared / "questions.json")["test"]:
         if row["task"] == "generation":
-            wanted.append(vocabulary.types.index(row["condition"][0]))
+            wanted.append(place_L[vocabulary.types.index(row["condition"][0])])
     found = {}
     for row, label in ROWS.items():
         sentences = answers[row]["generation/test"]
@@ -71,9 +81,9 @@ def cells(prepared: Path, answers: Mapping[str, Any], config: Evaluate) -> dict[
         found[label] = (points_ND, np.tile(wanted, len(sentences) // len(wanted)))
     real_ND = space.points(arrays["cells/sentence_NK"][test])
     return {
-        "generated": generated(real_ND, type_N[test], found, vocabulary.types),
+        "generated": generated(real_ND, type_N[test], found, types),
         "embedding": embedding(
-            *(arrays["cells/expression_NG"], type_N, vocabulary.types), arrays["cells/split_N"]
+            *(arrays["cells/expression_NG"], type_N, types), arrays["cells/split_N"]
         ),
     }
 

@@ -67,7 +67,7 @@ def train(
     from trl import GRPOConfig, GRPOTrainer
 
     grpo, oracle = config.grpo, config.reward == "truth"
-    model, tokenizer = policy.load(start)
+    model, tokenizer = policy.to_train(start)
     duals = Duals(tokenizer, vocabulary, grpo.dual_batch)
     itself = SelfSupervised(duals, vocabulary, config.dual_target, lengths)
     groups = grpo.steps * grpo.batch_size * job.processes // grpo.num_generations

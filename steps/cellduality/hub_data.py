@@ -17,6 +17,8 @@ from steps.cellduality.sentences import ranked_genes
 from steps.cellduality.splits import TRAIN, stratified
 from steps.shared.runtime import InputError, stream
 
+LARGEST_LOG = 30.0  # log1p of counts stays below, counts themselves do not
+
 
 def fetched(source: HubFile) -> Path:
     """Return the path of a file: in a local folder, or downloaded from the hub."""
@@ -43,13 +45,22 @@ def read(source: HubFile, columns: list[str]) -> tuple[Any, np.ndarray, list[np.
     except (OSError, KeyError, ValueError) as error:
         raise InputError(f"{path}: not cells with {', '.join(columns)} ({error})") from None
     names = np.asarray(file.var_names.astype(str))
-    return sparse.csr_matrix(file.X, dtype=np.float32), names, found
+    expression = sparse.csr_matrix(file.X, dtype=np.float32)
+    highest = expression.max()
+    if not 0 < highest < LARGEST_LOG or expression.min() < 0:
+        rule = f"log-normalised, from 0 to {LARGEST_LOG}"
+        raise InputError(f"{path}: expression up to {highest:g}, must be {rule}")
+    return expression, names, found
 
 
 def both(known: HubFile, ood: HubFile, columns: list[str]) -> tuple[Any, ...]:
-    """Return two files as one: expression of their common genes, genes, columns, which is ood."""
+    """Return two files as one: expression of their common genes, genes, columns, which is ood.
+
+    Symbols are compared in upper case, since those of a mouse are written otherwise.
+    """
     one, two = read(known, columns), read(ood, columns)
-    genes, first, second = np.intersect1d(one[1], two[1], return_indices=True)
+    symbols = ([name.upper() for name in names] for names in (one[1], two[1]))
+    genes, first, second = np.intersect1d(*symbols, return_indices=True)
     if not len(genes):
         raise InputError(f"{ood.file}: shares no gene with {known.file}")
     expression = sparse.vstack([one[0][:, first], two[0][:, second]]).tocsr()
@@ -69,10 +80,13 @@ def cells(settings: HubCells, seed: int) -> CellData:
     split_N = _split(type_N, ood_N, settings, seed)
     chosen = most_variable(expression[split_N == TRAIN], settings.num_genes)
     expression = sparse.csr_matrix(expression[:, chosen])
+    sentence_NK = ranked_genes(expression, settings.length)
+    if (sentence_NK[:, 1] < 0).any():
+        raise InputError(f"num_genes = {settings.num_genes}: some cells express fewer than two")
     return CellData(
         **{"genes": tuple(genes[chosen]), "types": tuple(types), "expression_NG": expression},
         cells=tuple(map(str, range(len(type_N)))),
-        sentence_NK=ranked_genes(expression, settings.length),
+        sentence_NK=sentence_NK,
         **{"type_N": type_N.astype(np.int64), "cluster_N": types_N, "split_N": split_N},
     )
 
@@ -111,9 +125,8 @@ def perturbations(settings: HubPerturbations, seed: int) -> PerturbData:
     if not len(after):
         raise InputError(f"{settings.target_column}: no perturbed cell of a type with controls")
     rng = stream("cellduality", "data", seed)
-    before = np.array(
-        [rng.choice(np.flatnonzero(control_N & (type_N == type_N[i]))) for i in after]
-    )
+    controls = {code: np.flatnonzero(control_N & (type_N == code)) for code in set(type_N[after])}
+    before = np.array([rng.choice(controls[type_N[i]]) for i in after])
     targets, place_N = np.unique(target_N[after], return_inverse=True)
     rng = stream("cellduality", "split", seed)
     if settings.num_held_out >= len(targets):

@@ -13,7 +13,6 @@ MODEL_FILES = (
 )
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
 PREPARED = ("manifest.json", "vocabulary.json", "questions.json", "arrays.safetensors")
-FIGURES = ("training", "rows", "confusion", "generated", "embedding", "quality")
 SPECIALISTS = ("logistic", "knn", "mean_shift")
 
 
@@ -49,6 +48,11 @@ class Files:
     def assets(self) -> list[str]:
         """Return the assets that the data are made of."""
         return [] if self.block["prepare"]["hub"] else list(DATA_ASSETS)
+
+    def figures(self) -> list[str]:
+        """Return the names of the figures; the quality of cells is known of packaged ones."""
+        names = ["training", "rows", "confusion", "generated", "embedding"]
+        return names if self.block["prepare"]["hub"] else [*names, "quality"]
 
     def model_assets(self) -> list[str]:
         """Return the assets that the base model is made of."""

@@ -48,7 +48,7 @@ def pretrained(config: Pretrained) -> tuple[Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(config.name, padding_side="left", **file)
         dtype = getattr(torch, config.dtype)
         model = AutoModelForCausalLM.from_pretrained(config.name, dtype=dtype, **file)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:  # the last: gguf is not in the lock
         raise InputError(f"pretrained.name = {config.name!r}: cannot be loaded ({error})") from None
     if config.gguf:  # dequantised: the configuration must not say otherwise, or it cannot be saved
         del model.config.quantization_config
@@ -68,16 +68,26 @@ def save(model: Any, tokenizer: Any, out: Path) -> None:
     tokenizer.save_pretrained(out)
 
 
-def load(folder: Path, device: str = "cpu") -> tuple[Any, Any]:
-    """Read a model and its tokenizer from a folder, ready to answer."""
+def as_kept(model: Any, config: Pretrained) -> Any:
+    """Return a model that was trained in float32 in the type that it is kept in."""
+    return model.to(getattr(torch, config.dtype))
+
+
+def load(folder: Path, device: str = "cpu", dtype: str = "auto") -> tuple[Any, Any]:
+    """Read a model and its tokenizer from a folder, ready to answer; `auto` is as it is stored."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: no model as training writes it ({error})") from None
     return model.to(device).eval(), tokenizer
+
+
+def to_train(folder: Path) -> tuple[Any, Any]:
+    """Read a model with float32 weights: AdamW's small steps would be lost in bfloat16 ones."""
+    return load(folder, dtype="float32")
 
 
 def lora(config: Lora | None) -> Any:

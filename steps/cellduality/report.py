@@ -19,6 +19,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = report_parser(__doc__)
     parser.add_argument("--config", required=True, help="of the evaluate phase, as its steps read")
     parser.add_argument("--results", type=Path, required=True, help="folder of all phases")
+    parser.add_argument("--packaged", action="store_true", help="cells are those of scanpy")
     args = parser.parse_args(argv)
     args.row = None
     config = read_config(args, Evaluate)
@@ -28,7 +29,9 @@ def main(argv: list[str] | None = None) -> None:
 
     style()
     seeds = sorted({int(run["seed"]) for run in report.runs})
-    figures = draw(report.runs, report.labels(), args.results, seeds, config)
+    figures = draw(
+        report.runs, report.labels(), args.results, seeds, config, packaged=args.packaged
+    )
     write_figures(args, report, figures, paper="cellduality")
 
 

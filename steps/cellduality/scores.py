@@ -21,6 +21,7 @@ from steps.cellduality.teacher import Case
 from steps.cellduality.vocabulary import Vocabulary
 
 Scores = Iterator[tuple[str, float]]
+NEIGHBOURS = 3  # of kNN@3
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,10 @@ class Judge:
     """What the answers of one seed are compared with."""
 
     def __init__(
-        self,
-        arrays: Mapping[str, np.ndarray],
-        vocabulary: Vocabulary,
-        components: int,
-        neighbours: int,
+        self, arrays: Mapping[str, np.ndarray], vocabulary: Vocabulary, components: int
     ) -> None:
         """Fit both spaces on real training cells."""
-        self.arrays, self.vocabulary, self.neighbours = arrays, vocabulary, neighbours
+        self.arrays, self.vocabulary = arrays, vocabulary
         train = stored.members(arrays, "cells", "train")
         sentence_NK = arrays["cells/sentence_NK"][train]
         line = RankLine.fit(arrays["cells/expression_NG"][train], sentence_NK)
@@ -70,7 +67,7 @@ class Judge:
         yield "macro_f1", measures.macro_f1(true_N, found_N)
 
     def generation(self, cases: Sequence[Case], answers: Sequence[Sentence], split: str) -> Scores:
-        """Yield kNN@k (%), scFID over all cells, and diversity within a type, real cells' being 1.
+        """Yield kNN@3 (%), scFID over all cells, and diversity within a type, real cells' being 1.
 
         `cases` ask for the types of the split's cells, once or several times.
         """
@@ -81,7 +78,7 @@ class Judge:
         )
         found_NK = self.vocabulary.matrix("generation", answers)
         real_ND, found_ND = self.cells.points(real_NK), self.cells.points(found_NK)
-        k = min(self.neighbours, len(real_ND))
+        k = min(NEIGHBOURS, len(real_ND))
         yield "knn3", measures.knn_accuracy(real_ND, label_N, found_ND, wanted_N, k)
         yield "scfid", self._scfid(real_ND, found_ND)
         ratios, weights = [], []

@@ -49,7 +49,7 @@ def train(
     from datasets import Dataset
     from trl import SFTConfig, SFTTrainer
 
-    model, tokenizer = policy.load(start)
+    model, tokenizer = policy.to_train(start)
     pairs = examples(
         *(labelled, vocabulary),
         **{"reasoning": config.reasoning, "filtering": config.filtering},

@@ -4,6 +4,7 @@ One job for all rows, since to start TRL costs as much as a small row.
 """
 
 import os
+import shutil
 from argparse import Namespace
 from contextlib import nullcontext
 from pathlib import Path
@@ -53,6 +54,7 @@ def main(argv: list[str] | None = None) -> None:
     with training_state(args.state, key) as state:
         for row in args.rows:
             train_row(row, config.rows[row], args, state)
+            meet(args)  # the next row starts from what the main process has written
 
 
 def read_rows(args: Namespace) -> Rows:
@@ -92,6 +94,18 @@ def train_row(row: str, config: Row, args: Namespace, state: Path) -> None:
         copy_files(done, out, names)
 
 
+def meet(args: Namespace) -> None:
+    """Let the processes of a job wait for one another; of one alone, nothing happens."""
+    if _processes() > 1:
+        from accelerate import PartialState
+
+        PartialState(cpu=args.device == "cpu").wait_for_everyone()
+
+
+def _processes() -> int:
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def has_adapter(config: Row) -> bool:
     """Say whether a row's stage trains an adapter."""
     return {"base": None, "sft": config.sft_lora, "grpo": config.grpo_lora}[
@@ -115,9 +129,10 @@ def make(row: str, config: Row, args: Namespace, state: Path, done: Path) -> lis
         seed=args.seed,
         cpu=args.device == "cpu",
         bf16=config.pretrained is not None and config.pretrained.dtype == "bfloat16",
-        processes=int(os.environ.get("WORLD_SIZE", "1")),
+        processes=_processes(),
     )
     start = whole_model(config.start, state)
+    meet(args)
     if config.stage == "sft":
         trainer, lines = sft.train(config, labelled, vocabulary, start=start, job=job)
     else:
@@ -129,6 +144,8 @@ def make(row: str, config: Row, args: Namespace, state: Path, done: Path) -> lis
     trainer.accelerator.wait_for_everyone()
     if is_main_process():
         model = trainer.accelerator.unwrap_model(trainer.model)
+        if config.pretrained and not has_adapter(config):
+            model = policy.as_kept(model, config.pretrained)
         policy.save(model, trainer.processing_class, done)
         if has_adapter(config):
             name_start(done / "adapter_config.json", f"../../{config.start}/seed{args.seed}")
@@ -142,10 +159,13 @@ def whole_model(row: str, state: Path) -> Path:
     done, whole = state / row / "done", state / row / "whole"
     if (done / "model.safetensors").exists():
         return done
-    if is_main_process() and not (whole / "model.safetensors").exists():
+    if is_main_process() and not whole.exists():
         base = read_json(done / "adapter_config.json")["base_model_name_or_path"]
         start = whole_model(Path(base).parts[-2], state)
-        policy.save(*policy.merged(start, done), whole)
+        partial = whole.with_name("whole.tmp")
+        shutil.rmtree(partial, ignore_errors=True)  # of a killed job
+        policy.save(*policy.merged(start, done), partial)
+        partial.rename(whole)
     return whole
 
 

@@ -36,6 +36,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args(argv)
     config = read_config(args, Merge)
+    if args.dataset not in config.protocols:
+        raise InputError(f"--dataset {args.dataset}: merge.protocols has no such data set")
     from threadpoolctl import threadpool_limits
 
     found, test = embeddings.load_learn(args.learn), embeddings.load_test(args.test)

@@ -144,7 +144,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.page:
         write_text(args.page, render_ledger(claims, summary=summary(claims)))
     if args.readme:
-        write_text(args.readme, with_block(args.readme.read_text(encoding="utf-8"), claims))
+        try:
+            text = args.readme.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise InputError(f"--readme {args.readme}: cannot be read ({error})") from None
+        write_text(args.readme, with_block(text, claims))
     if args.print:
         print_ledger(claims)
 

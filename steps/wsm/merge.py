@@ -64,7 +64,9 @@ def _phase(args: argparse.Namespace) -> None:
     args.row = None
     config = read_config(args, Merge)
     trained = {row: args.runs / row / f"seed{args.seed}" for row in args.rows}
-    last = {row: max(folder.glob("step*")) for row, folder in trained.items()}
+    if "constant" not in trained:
+        raise InputError("--rows: must name constant, the run whose checkpoints are merged")
+    last = {row: _last(folder) for row, folder in trained.items()}
     end = int(last["constant"].name.removeprefix("step"))
     together: dict[tuple, list[Merged]] = defaultdict(list)
     for model in merged_models(config.model_dump(), end):
@@ -87,6 +89,13 @@ def _phase(args: argparse.Namespace) -> None:
             )
             selection[model.name]["identity_error"] = error
     write_json(args.out / "selection.json", selection)
+
+
+def _last(folder: Path) -> Path:
+    found = sorted(folder.glob("step*"))
+    if not found:
+        raise InputError(f"{folder}: holds no checkpoint (step*); train this row first")
+    return found[-1]
 
 
 def identity_error(checkpoints: list[Path], merged: Path, weights: np.ndarray) -> float:

@@ -157,7 +157,7 @@ rule cellduality_report_tables:
         metrics="results/{scale}/cellduality/evaluate/metrics.json",
         figures=figure_pages(
             "cellduality",
-            cellduality_plan.FIGURES,
+            CELLDUALITY.figures(),
             {
                 "training": "rewards and divergence over training",
                 "rows": "main measures by row",
@@ -176,13 +176,14 @@ rule cellduality_report_tables:
     threads: 1
     params:
         config=step_config("cellduality", "evaluate"),
+        packaged="" if config["papers"]["cellduality"]["prepare"]["hub"] else "--packaged",
         code=code("steps.cellduality.report"),
     message:
         "{rule}: tables, claims, figures"
     shell:
         "python -m steps.cellduality.report --scale {wildcards.scale} --runs {input.runs}"
         " --config {params.config:q} --claims {input.claims} --tables {input.tables}"
-        " --results results/{wildcards.scale}/cellduality"
+        " --results results/{wildcards.scale}/cellduality {params.packaged}"
         " --out results/{wildcards.scale}/cellduality/evaluate 2> {log}"
 
 

@@ -55,7 +55,7 @@ ROWS = {
 }
 EVALUATE = {
     **{"completion_length": 10, "copies": 1, "temperature": 1.0, "batch_size": 32},
-    **{"neighbours": 3, "components": 3},
+    "components": 3,
 }
 
 

@@ -68,6 +68,13 @@ def test_rows_that_do_not_fit_are_named():
     real, type_N = cells(1, 20)
     with pytest.raises(InputError, match="row 'SFT'"):
         cell_figures.generated(real, type_N, {"SFT": (real[:5, :2], type_N[:5])}, TYPES)
-    many = tuple(f"type {number}" for number in range(13))
-    with pytest.raises(InputError, match="13 types: there are 12 colours"):
-        cell_figures.generated(real, type_N, {}, many)
+
+
+def test_more_types_than_colours_are_drawn_with_the_rarest_as_one():
+    types = tuple(f"type {number}" for number in range(14))
+    type_N = np.repeat(np.arange(14), [5, 1, *[4] * 9, 2, 3, 6])
+    place_L, names = cell_figures.told_apart(type_N, types)
+    assert names == (*(types[code] for code in (0, *range(2, 11), 13)), "other types")
+    assert place_L.tolist() == [0, 11, *range(1, 10), 11, 11, 10]
+    place_L, names = cell_figures.told_apart(type_N[:5], types[:3])
+    assert names == types[:3] and place_L.tolist() == [0, 1, 2]

@@ -24,7 +24,9 @@ def file(path: str, seed: int, **columns) -> dict[str, str]:
     expression = rng.exponential(size=(count, len(GENES))).astype(np.float32)
     expression[rng.random(expression.shape) < 0.3] = 0
     cells = AnnData(expression, obs={key: list(values) for key, values in columns.items()})
-    cells.var_names = GENES[:20] + [f"{seed}-{name}" for name in GENES[20:]]
+    # odd seeds are of mice, whose symbols are written otherwise
+    common = [name.capitalize() if seed % 2 else name for name in GENES[:20]]
+    cells.var_names = common + [f"{seed}-{name}" for name in GENES[20:]]
     cells.write_h5ad(path)
     return {"repo": ".", "file": path}
 
@@ -52,6 +54,16 @@ def hub() -> dict:
             **{"type_column": "line", "num_held_out": 1, "num_genes": 10, **shares},
         },
     }
+
+
+def counted(path: str) -> dict[str, str]:
+    """Write cells whose expression is counts; return how the configuration names the file."""
+    from anndata import AnnData
+
+    cells = AnnData(np.full((4, len(GENES)), 90.0), obs={"kind": ["beta"] * 4})
+    cells.var_names = GENES
+    cells.write_h5ad(path)
+    return {"repo": ".", "file": path}
 
 
 def tiny_model(folder: str) -> None:
@@ -125,6 +137,9 @@ def test_what_is_not_there_is_named_in_one_line(work, monkeypatch):
     config = {**PREPARE, "hub": hub()}
     config["hub"]["cells"]["known"] = {"repo": "nobody/nothing", "file": "x.h5ad"}
     with pytest.raises(InputError, match="data set nobody/nothing, file x.h5ad: "):
+        prepare.main(["--config", json.dumps(config), "--out", "none"])
+    config["hub"]["cells"] = {**hub()["cells"], "known": counted("counts.h5ad")}
+    with pytest.raises(InputError, match="up to 90, must be log-normalised"):
         prepare.main(["--config", json.dumps(config), "--out", "none"])
     config["hub"]["cells"] = {**hub()["cells"], "type_column": "absent"}
     with pytest.raises(InputError, match="not cells with absent"):

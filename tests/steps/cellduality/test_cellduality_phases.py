@@ -1,5 +1,9 @@
 """CellDuality's phases on small tables: files, interruption, adapters, what is measured."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +12,14 @@ from cellduality_runs import PREPARE, ROWS, contents, evaluated, merged, prepare
 from safetensors.numpy import load_file
 
 from steps.cellduality import questions
-from steps.cellduality.plan import Files
+from steps.cellduality.plan import ADAPTER_FILES, Files
 from steps.cellduality.prompts import dual_of
 from steps.cellduality.splits import SPLITS
 from steps.cellduality.vocabulary import TASKS, Vocabulary
 from steps.shared.config import Block
 from steps.shared.runtime import InputError, read_csv, read_json
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +156,46 @@ def test_rows_of_a_seed_start_from_the_same_model_and_move(work):
     for key in one:
         assert one[key].shape == two[key].shape
     assert any((one[key] != two[key]).any() for key in one)  # other rewards
+    first = [read_csv(f"train/{row}/seed0/history.csv")[0] for row in ("rl_gt", "cellduality")]
+    for name in ("completions/mean_length", "completions/clipped_ratio"):
+        assert first[0][name] == first[1][name]  # both have drawn the same from the same model
+
+
+def test_a_frozen_dual_stays_that_of_sft_and_the_policy_s_own_does_not(work):
+    rows = {name: ROWS[name] for name in ("base", "sft")}
+    trained("frozen", {**rows, "frozen_dual": {**ROWS["cellduality"], "dual": "frozen"}})
+    frozen, current = (
+        read_csv(f"{path}/seed0/history.csv")
+        for path in ("frozen/frozen_dual", "train/cellduality")
+    )
+    assert frozen[0]["reward"] == current[0]["reward"]  # before the first update
+    for name, stays in ((frozen, True), (current, False)):
+        tested = [[line[f"dual_{task}"] for task in TASKS] for line in name if line["dual_drug"]]
+        assert len(tested) == 3 and (tested[0] == tested[-1]) is stays
+
+
+def test_two_processes_train_every_stage(work):
+    rows = {name: ROWS[name] for name in ("base", "sft", "cellduality")}
+    adapted = {**rows["sft"], "sft_lora": {"rank": 2, "alpha": 4.0}}
+    rows |= {"adapted": adapted, "from_its_merge": {**rows["cellduality"], "start": "adapted"}}
+    launch = ["--cpu", "--num_processes", "2", "--num_machines", "1", "--main_process_port", "0"]
+    launch += ["--mixed_precision", "no", "--dynamo_backend", "no", "--module"]
+    step = ["steps.cellduality.train", "--config", json.dumps({"rows": rows}), "--rows", *rows]
+    step += ["--data", "prepare/seed0/manifest.json", "--out", "two"]
+    done = subprocess.run(
+        [sys.executable, "-m", "accelerate.commands.launch", *launch, *step],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        **{"capture_output": True, "text": True, "timeout": 300},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert not list(Path("state").glob("*"))
+    for row in ("adapted", "from_its_merge", "cellduality"):
+        assert set(contents(f"two/{row}/seed0")) == {*ADAPTER_FILES, "history.csv"}
+    for row in ("adapted", "cellduality"):
+        adapter = load_file(f"two/{row}/seed0/adapter_model.safetensors")
+        moved = [value for name, value in adapter.items() if "lora_B" in name]
+        assert moved and all(value.any() for value in moved)
+    assert contents("two/base/seed0") == contents("train/base/seed0")
 
 
 def test_history_has_the_reward_its_parts_and_the_dual_on_real_cells(work):
@@ -246,3 +292,29 @@ def test_what_does_not_fit_together_is_named():
     assert one == ("train.rows.cellduality.reasoning", "must be that of the row it starts from")
     found = problems({**ROWS, "cellduality": {**ROWS["cellduality"], "grpo": grpo}})
     assert {key for key, _ in found} == {"train.rows.cellduality.grpo.checkpoint_every"}
+
+
+@pytest.mark.parametrize(
+    ("stage", "key", "value", "rule"),
+    [
+        ("grpo", "steps", 3, "must be a multiple of updates_per_batch = 2"),
+        ("grpo", "log_every", 3, "probe_every"),
+        ("grpo", "log_every", 5, "must be at most the 4 updates"),
+        ("sft", "log_every", 41, "must be at most the 40 updates"),
+        ("sft", "micro_batch", 5, "must divide batch_size = 16"),
+    ],
+)
+def test_a_stage_that_cannot_run_or_says_nothing_is_named(stage, key, value, rule):
+    row = {**ROWS["sft"], stage: {**ROWS["sft"][stage], key: value}}
+    if stage == "grpo":
+        row = {**ROWS["cellduality"], "grpo": row["grpo"]}
+    found = problems({**ROWS, "cellduality" if stage == "grpo" else "sft": row})
+    assert any(rule in f"{place}: {text}" for place, text in found), found
+
+
+def test_rows_that_are_missing_or_of_another_dual_are_named():
+    without = {name: row for name, row in ROWS.items() if name != "rl_gt"}
+    assert problems(without) == [("rows", "must name rl_gt, which figures and claims read")]
+    other = {**ROWS, "cellduality": {**ROWS["cellduality"], "dual_target": "cell_type"}}
+    place = "train.rows.cellduality.dual_target"
+    assert problems(other) == [(place, "must be that of the other rows")]

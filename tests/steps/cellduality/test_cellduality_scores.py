@@ -41,7 +41,7 @@ def arrays() -> dict[str, np.ndarray]:
 
 
 ARRAYS = arrays()
-JUDGE = Judge(ARRAYS, VOCABULARY, 4, 3)
+JUDGE = Judge(ARRAYS, VOCABULARY, 4)
 
 
 def cells() -> list[Case]:

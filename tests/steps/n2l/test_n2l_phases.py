@@ -1,5 +1,6 @@
 """N2L's phases on a few random digits: files, interruption, pairing, what is measured."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -223,3 +224,9 @@ def test_a_file_of_another_kind_is_named(work, tmp_path):
         embeddings.load_learn(path)
     with pytest.raises(InputError, match=r"merge\.protocols has no such data set"):
         learnt("clip", "elsewhere", dataset="emoji")
+    files = [
+        part for name in ("learn", "test", "labels", "known") for part in (f"--{name}", "none")
+    ]
+    config = ["--config", json.dumps(MERGE), "--dataset", "emoji"]
+    with pytest.raises(InputError, match=r"merge\.protocols has no such data set"):
+        evaluate.main([*config, *files, "--out", "elsewhere"])

@@ -82,6 +82,11 @@ def test_readme_block_is_replaced_and_checked(files, tmp_path):
         ledger.readme_is_current(readme, claims)
 
 
+def test_a_readme_that_is_not_there_is_named(files, tmp_path):
+    with pytest.raises(InputError, match="README.md: cannot be read"):
+        ledger.main(["--claims", *map(str, files), "--readme", str(tmp_path / "README.md")])
+
+
 def test_markdown_lines_have_five_cells(files):
     lines = [x for x in ledger.markdown(ledger.read_ledger(files)).splitlines() if x[:1] == "|"]
     assert len(lines) == 2 + 5
