@@ -31,7 +31,7 @@ def test_tasks_choose_rows_and_seeds():
     files = Files(changed("train.rows.qnorm.tasks", ["images"]))
     assert "qnorm" not in files.rows("toy") and "qnorm" in files.rows("images")
     files = Files(changed("train.common.num_seeds.sweep", 3))
-    assert [len(files.seeds(task)) for task in TASKS] == [8, 5, 3, 5]
+    assert [len(files.seeds(task)) for task in TASKS] == [6, 5, 3, 5]
 
 
 def test_a_task_without_rows_has_no_files():
@@ -101,7 +101,7 @@ def test_the_scales_of_quest_are_valid(scale):
     [
         ("train.common.toy.width", 15, "width = 15 must be a multiple of heads = 2"),
         ("train.common.toy.log_every", 0, "greater than or equal to 1"),
-        ("train.common.num_seeds.toy", 9, "be at most the 8 seeds"),
+        ("train.common.num_seeds.toy", 7, "be at most the 6 seeds"),
         ("train.common.num_seeds", {"toy": 1}, "must be given"),
         ("train.rows.qnorm.toy", {"beta1": 0.5}, "must be the same in every row"),
         ("train.rows.qnorm.tasks", ["toys"], "toy"),
