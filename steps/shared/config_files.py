@@ -33,6 +33,7 @@ class _Unrepeated(yaml.SafeLoader):
     """YAML whose mappings name every key once: else the last one would win, unsaid."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return the mapping of a node; a key that it names twice is an error with its place."""
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if twice := [key for key in keys if keys.count(key) > 1]:
             place = node.start_mark
