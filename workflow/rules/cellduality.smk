@@ -176,7 +176,9 @@ rule cellduality_report_tables:
     threads: 1
     params:
         config=step_config("cellduality", "evaluate"),
-        packaged="" if config["papers"]["cellduality"]["prepare"]["hub"] else "--packaged",
+        packaged=(
+            "" if config["papers"]["cellduality"]["prepare"]["hub"] else "--packaged"
+        ),
         code=code("steps.cellduality.report"),
     message:
         "{rule}: tables, claims, figures"
