@@ -1,6 +1,7 @@
 """What the documents say must be what the tree holds."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,16 @@ from steps.shared.ledger import read_ledger, readme_is_current
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPERS = sorted(read_yaml(ROOT / "params.yaml")["papers"])
+SECTIONS = [
+    "What is reproduced",
+    "Choices",
+    "Deviations from the paper",
+    "What came out",
+    "Costs",
+    "Use the method alone",
+    "Speed",
+    "The paper scale",
+]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/papers/*.md"))]
 
 
@@ -39,9 +50,30 @@ def test_a_paper_has_its_pages_its_published_table_and_a_short_block(paper):
     assert block and len(block.group(1).splitlines()) <= 60
 
 
-def test_the_python_of_the_readme_runs_as_it_stands():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_page_has_the_same_sections_in_the_same_order(paper):
+    text = (ROOT / f"docs/papers/{paper}.md").read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert re.findall(r"^## (.+)$", prose, re.MULTILINE) == SECTIONS
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_came_out_begins_with_the_published_verdicts(paper):
+    verdicts = Counter(
+        claim["verdict"] for claim in read_ledger([ROOT / f"published/{paper}/claims.json"])
+    )
+    left_out = verdicts.pop("not tested at this scale", 0)
+    text = (ROOT / f"docs/papers/{paper}.md").read_text(encoding="utf-8")
+    line = text.split("\n## What came out\n\n")[1].split("\n")[0]
+    counts = [int(number) for number in re.findall(r"\d+", line)]
+    expected = [verdicts[verdict] for verdict in ("holds", "fails", "inconclusive")]
+    assert counts == [verdicts.total(), *expected, left_out]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/papers/wsm.md"])
+def test_the_python_of_a_page_runs_as_it_stands(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
     snippets = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert snippets
     for snippet in snippets:
-        exec(compile(snippet, "README.md", "exec"), {})
+        exec(compile(snippet, page, "exec"), {})
