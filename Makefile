@@ -26,7 +26,7 @@ verify: $(READY)
 
 publish: $(READY)
 	$(RUN) python -m steps.shared.publish publish $(if $(PAPER),--paper $(PAPER))
-	$(RUN) python -m steps.shared.ledger --claims published/*/claims.json --readme README.md
+	$(RUN) python -m steps.shared.pages
 
 record: $(READY)
 	$(RUN) snakemake all && dvc commit -f

@@ -5,7 +5,6 @@ python -m steps.shared.ledger --claims results/mini/*/evaluate/claims.json --out
 
 import argparse
 import os
-import re
 import shutil
 import sys
 import textwrap
@@ -23,7 +22,6 @@ FIELDS = (
     *("paper", "id", "statement", "kind", "table", "unit", "paper_effect"),
     *("effect", "ci_low", "ci_high", "n", "verdict"),
 )
-BEGIN, END = "<!-- ledger:begin -->", "<!-- ledger:end -->"
 COLOURS = {"holds": "32", "fails": "31", "inconclusive": "33", NOT_TESTED: "90"}
 Row = dict[str, Any]
 
@@ -60,36 +58,49 @@ def summary(claims: Sequence[Row]) -> str:
 
 
 def markdown(claims: Sequence[Row]) -> str:
-    """Return the ledger as Markdown: the summary, then a table of all claims."""
-    lines = [
-        "| paper | claim | paper's effect | ours, 95 % interval over seeds | verdict |",
-        "| --- | --- | --- | --- | --- |",
+    """Return the ledger as Markdown: the summary, counts by paper, and all claims, folded."""
+    return "\n".join(
+        [
+            summary(claims),
+            "",
+            "| paper | claims | holds | fails | inconclusive | not tested |",
+            "| --- | ---: | ---: | ---: | ---: | ---: |",
+            *_counts(claims),
+            "",
+            "<details>",
+            f"<summary>All {len(claims)} claims, each with its effect and interval</summary>",
+            "",
+            "| tables | claim | paper's effect | ours, 95 % interval over seeds | verdict |",
+            "| --- | --- | --- | --- | --- |",
+            *map(_line, claims),
+            "",
+            "</details>",
+            "",
+        ]
+    )
+
+
+def _counts(claims: Sequence[Row]) -> list[str]:
+    found = Counter((claim["paper"], claim["verdict"]) for claim in claims)
+    total = Counter(claim["paper"] for claim in claims)
+    return [
+        f"| {_tables(paper)} | {total[paper]} | "
+        + " | ".join(str(found[paper, verdict]) for verdict in VERDICTS)
+        + " |"
+        for paper in total
     ]
-    for claim in claims:
-        paper = paper_effect_text(claim).removeprefix("paper: ")
-        ours = effect_text(claim) or claim["note"]
-        cells = (claim["paper"], claim["statement"], paper, ours, f"**{claim['verdict']}**")
-        lines.append(f"| {' | '.join(' '.join(c.replace('|', '/').split()) for c in cells)} |")
-    return "\n".join([summary(claims), "", *lines]) + "\n"
 
 
-def readme_block(claims: Sequence[Row]) -> str:
-    """Return the text between the README's two ledger marks, marks included."""
-    return f"{BEGIN}\n{markdown(claims)}{END}"
+def _line(claim: Row) -> str:
+    paper = paper_effect_text(claim).removeprefix("paper: ")
+    ours = effect_text(claim) or claim["note"]
+    cells = (claim["statement"], paper, ours, f"**{claim['verdict']}**")
+    texts = [" ".join(cell.replace("|", "/").split()) for cell in cells]
+    return f"| {_tables(claim['paper'])} | {' | '.join(texts)} |"
 
 
-def with_block(text: str, claims: Sequence[Row]) -> str:
-    """Return the README `text` with its ledger replaced; the two marks must be there once."""
-    pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    if len(pattern.findall(text)) != 1:
-        raise InputError(f"README: needs the marks {BEGIN} and {END}, in this order, once")
-    return pattern.sub(lambda _: readme_block(claims), text)
-
-
-def readme_is_current(readme: str | Path, claims: Sequence[Row]) -> bool:
-    """Say whether the README's ledger is the one that `claims` give."""
-    text = Path(readme).read_text(encoding="utf-8")
-    return with_block(text, claims) == text
+def _tables(paper: str) -> str:
+    return f"[{paper}](published/{paper}/table.md)"
 
 
 def terminal(claims: Sequence[Row], *, width: int, colour: bool) -> str:
@@ -130,12 +141,11 @@ def print_ledger(claims: Sequence[Row]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write, print or insert the ledger of the claims files given."""
+    """Write or print the ledger of the claims files given."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--claims", nargs="+", required=True, help="claims.json of each paper")
     parser.add_argument("--out", type=Path, help="CSV to write")
     parser.add_argument("--page", type=Path, help="HTML page to write")
-    parser.add_argument("--readme", type=Path, help="README whose ledger to replace")
     parser.add_argument("--print", action="store_true", help="print the ledger")
     args = parser.parse_args(argv)
     claims = read_ledger(args.claims)
@@ -143,12 +153,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         write_ledger(args.out, claims)
     if args.page:
         write_text(args.page, render_ledger(claims, summary=summary(claims)))
-    if args.readme:
-        try:
-            text = args.readme.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise InputError(f"--readme {args.readme}: cannot be read ({error})") from None
-        write_text(args.readme, with_block(text, claims))
     if args.print:
         print_ledger(claims)
 

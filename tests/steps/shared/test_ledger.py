@@ -1,4 +1,4 @@
-"""The ledger: counts, plain CSV, the README's copy, and lines that fit a terminal."""
+"""The ledger: counts, plain CSV, Markdown, and lines that fit a terminal."""
 
 import subprocess
 import sys
@@ -63,34 +63,15 @@ def test_a_claim_without_a_verdict_is_refused(tmp_path):
         ledger.read_ledger([tmp_path / "p/claims.json"])
 
 
-def test_readme_block_is_replaced_and_checked(files, tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text(f"# Top\n\n{ledger.BEGIN}\nold \\1 text\n{ledger.END}\nbottom\n")
-    claims = ledger.read_ledger(files)
-    assert not ledger.readme_is_current(readme, claims)
-    ledger.main(["--claims", *map(str, files), "--readme", str(readme)])
-    text = readme.read_text()
-    assert text.startswith("# Top\n\n<!-- ledger:begin -->\n5 claims") and text.endswith(
-        "\nbottom\n"
-    )
-    assert "\\1 text" not in text
-    assert ledger.readme_is_current(readme, claims)
-    claims[0]["verdict"] = "fails"
-    assert not ledger.readme_is_current(readme, claims)
-    readme.write_text("no marks")
-    with pytest.raises(InputError, match="needs the marks"):
-        ledger.readme_is_current(readme, claims)
-
-
-def test_a_readme_that_is_not_there_is_named(files, tmp_path):
-    with pytest.raises(InputError, match="README.md: cannot be read"):
-        ledger.main(["--claims", *map(str, files), "--readme", str(tmp_path / "README.md")])
-
-
-def test_markdown_lines_have_five_cells(files):
-    lines = [x for x in ledger.markdown(ledger.read_ledger(files)).splitlines() if x[:1] == "|"]
+def test_markdown_counts_by_paper_and_then_lists_every_claim_with_its_tables(files):
+    text = ledger.markdown(ledger.read_ledger(files))
+    counts, claims = text.split("<details>")
+    assert "| [wsm](published/wsm/table.md) | 3 | 2 | 0 | 0 | 1 |" in counts
+    assert "| [other](published/other/table.md) | 2 | 0 | 1 | 1 | 0 |" in counts
+    lines = [line for line in claims.splitlines() if line[:1] == "|"]
     assert len(lines) == 2 + 5
     assert all(line.count("|") == 6 for line in lines)
+    assert lines[2].startswith("| [wsm](published/wsm/table.md) | A, with / and")
     assert "-0.25 [-0.5, -0.125] nats, n = 5" in lines[2]
     assert "needs 16B parameters" in lines[4]
 
