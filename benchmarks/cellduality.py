@@ -32,16 +32,15 @@ import numpy as np  # noqa: E402
 from scipy import sparse  # noqa: E402
 from scipy.linalg import sqrtm  # noqa: E402
 
+from benchmarks.sides.peers import beside, environment, pinned  # noqa: E402
 from benchmarks.sides.race import alternate, difference, outcome, seconds, write_table  # noqa: E402
 from steps.cellduality.energy import energy_distances  # noqa: E402
 from steps.cellduality.frechet import frechet_distances  # noqa: E402
 from steps.cellduality.rewards import rank_weighted_jaccard  # noqa: E402
 from steps.cellduality.sentences import PAD, ranked_genes  # noqa: E402
-from steps.shared.runtime import log  # noqa: E402
 
 GENES, FILLED = 2000, 0.1
 LENGTH = 32  # genes of a reward
-CACHE = Path(os.environ.get("RETABLE_CACHE", Path.home() / ".cache" / "retable"))
 TOLERANCE = 1e-6  # of the largest value compared; sqrtm itself has about 8 digits
 
 
@@ -66,33 +65,9 @@ def main() -> None:
     write_table(args.out, rows)
 
 
-def peers() -> None:
-    """Make cell2sentence and scperturb importable; their folder is made if it is not there."""
-    folder = CACHE / "bench-cellduality"
-    if not (folder / "scperturb").exists():
-        log(f"making {folder} (once)")
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-        pins = ROOT / "benchmarks" / "cellduality.txt"
-        subprocess.run([*pip, "--target", folder, "-r", pins], check=True)
-    sys.path.append(str(folder))
-
-
-def pertpy_python() -> Path:
-    """Return the Python of pertpy's environment, made if it is not there."""
-    folder = CACHE / "bench-pertpy"
-    if not (folder / "made").exists():
-        log(f"making {folder} (once)")
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        pins = ROOT / "benchmarks" / "pertpy.txt"
-        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet"]
-        subprocess.run([*pip, "-r", pins], check=True)
-        (folder / "made").touch()
-    return folder / "bin" / "python"
-
-
 def sentences(cells: int, repeats: int) -> Iterator[dict[str, Any]]:
     """Race cell sentences of a sparse matrix, as places of genes and as text."""
-    peers()
+    beside("cellduality")
     from anndata import AnnData
     from cell2sentence.utils import generate_sentences, generate_vocabulary
 
@@ -119,10 +94,8 @@ def sentences(cells: int, repeats: int) -> Iterator[dict[str, Any]]:
     version = importlib.metadata.version("cell2sentence")
     for race, side in (("cell sentences", places), ("cell sentences as text", text)):
         pairs = alternate(repeats, partial(seconds, side), partial(seconds, builder))
-        yield outcome(
-            *(race, size, "generate_sentences (cell2sentence)", version, pairs),
-            **{"unit": "s", "error": 0.0},
-        )
+        peer = "generate_sentences (cell2sentence)"
+        yield outcome(race, size, peer, version, pairs, unit="s", error=0.0)
 
 
 def by_sets(hidden: list[int], guessed: list[int]) -> float:
@@ -150,9 +123,13 @@ def rewards(candidates: int, repeats: int) -> Iterator[dict[str, Any]]:
     mine = partial(seconds, rank_weighted_jaccard, hidden, guessed)
     pairs = alternate(max(repeats, 11), mine, partial(seconds, sets))
     yield outcome(
-        *("rank-weighted Jaccard", f"{candidates} x {LENGTH} genes of {GENES}"),
-        *("sets (Python)", platform.python_version(), pairs),
-        **{"unit": "s", "error": error},
+        "rank-weighted Jaccard",
+        f"{candidates} x {LENGTH} genes of {GENES}",
+        "sets (Python)",
+        platform.python_version(),
+        pairs,
+        unit="s",
+        error=error,
     )
 
 
@@ -175,9 +152,13 @@ def frechet(conditions: int, dims: int, repeats: int) -> Iterator[dict[str, Any]
     error = difference(frechet_distances(*moments), by_sqrtm(*moments), TOLERANCE)
     mine, theirs = (partial(seconds, side, *moments) for side in (frechet_distances, by_sqrtm))
     yield outcome(
-        *("Frechet distance", f"{conditions} conditions, D = {dims}", "linalg.sqrtm (scipy)"),
-        *(importlib.metadata.version("scipy"), alternate(max(repeats, 11), mine, theirs)),
-        **{"unit": "s", "error": error},
+        "Frechet distance",
+        f"{conditions} conditions, D = {dims}",
+        "linalg.sqrtm (scipy)",
+        importlib.metadata.version("scipy"),
+        alternate(max(repeats, 11), mine, theirs),
+        unit="s",
+        error=error,
     )
 
 
@@ -194,22 +175,26 @@ def energy(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     size = f"{args.groups} groups x {args.group_cells} cells, D = {args.dims}"
     adata = AnnData(np.zeros((len(x), 1), np.float32), obsm={"X_pca": x})
     adata.obs["group"] = [f"{place:03d}" for place in group]
-    peer = partial(
-        *(edist, adata, "group"), dist="euclidean", sample_correct=False, n_jobs=1, verbose=False
-    )
+    kind = {"dist": "euclidean", "sample_correct": False}
+    peer = partial(edist, adata, "group", **kind, n_jobs=1, verbose=False)
     yield outcome(
-        *("E-distance of all pairs", size, "edist, Euclidean (scperturb)"),
-        *(importlib.metadata.version("scperturb"),),
+        "E-distance of all pairs",
+        size,
+        "edist, Euclidean (scperturb)",
+        importlib.metadata.version("scperturb"),
         alternate(args.repeats, mine, partial(seconds, peer)),
-        **{"unit": "s", "error": difference(ours, peer().to_numpy(), TOLERANCE)},
+        unit="s",
+        error=difference(ours, peer().to_numpy(), TOLERANCE),
     )
     with tempfile.TemporaryDirectory() as folder:
         cells, out = Path(folder) / "cells.npz", Path(folder) / "distances.npy"
         np.savez(cells, x=x, group=group)
         side = ROOT / "benchmarks" / "sides" / "pertpy_energy.py"
         with subprocess.Popen(
-            [pertpy_python(), "-W", "ignore", side, cells, out],
-            **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True},
+            [environment("pertpy") / "python", "-W", "ignore", side, cells, out],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         ) as process:
             ask = partial(_ask, process)
             ask()
@@ -217,8 +202,13 @@ def energy(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
             pairs = alternate(args.repeats, mine, ask)
             process.stdin.close()
     yield outcome(
-        *("E-distance of all pairs", size, "Distance.pairwise (pertpy)", "1.0.3", pairs),
-        **{"unit": "s", "error": error},
+        "E-distance of all pairs",
+        size,
+        "Distance.pairwise (pertpy)",
+        pinned("pertpy", "pertpy"),
+        pairs,
+        unit="s",
+        error=error,
     )
 
 

@@ -126,9 +126,13 @@ def whole_stream(stream: Tasks, size: str, repeats: int) -> Iterator[dict[str, A
         error = difference(side(given), ours(given), TOLERANCE)
         mine, theirs = partial(seconds, ours, given), partial(seconds, side, given)
         yield outcome(
-            *("a classifier after every task", size, f"{name} ({package})"),
-            *(importlib.metadata.version(package), alternate(repeats, mine, theirs)),
-            **{"unit": "s", "error": error},
+            "a classifier after every task",
+            size,
+            f"{name} ({package})",
+            importlib.metadata.version(package),
+            alternate(repeats, mine, theirs),
+            unit="s",
+            error=error,
         )
 
 
@@ -158,8 +162,11 @@ def search(task: tuple[np.ndarray, ...], repeats: int) -> Iterator[dict[str, Any
     yield outcome(
         "choice of the ridge on one task",
         f"N = {x_ND.shape[0]}, M = {x_ND.shape[1]}, {len(RIDGES)} ridges",
-        *("RanPAC's search (torch)", importlib.metadata.version("torch"), pairs),
-        **{"unit": "s", "error": error},
+        "RanPAC's search (torch)",
+        importlib.metadata.version("torch"),
+        pairs,
+        unit="s",
+        error=error,
     )
 
 
@@ -173,16 +180,10 @@ def memory(stream: Tasks, size: str) -> Iterator[dict[str, Any]]:
     kept = sum(value.nbytes for value in learner.state.values()) / 2**20
     images = sum(x.nbytes + y.nbytes for x, y, _ in stream) / 2**20
     version = importlib.metadata.version("scikit-learn")
-    yield outcome(
-        *("kept after the last task", size, "all images", version, [(kept, images)]),
-        **{"unit": "MiB", "error": None},
-    )
-    second = min(1, len(after) - 1)
-    yield outcome(
-        *("process after the last task", size, "after the second task", "ours"),
-        *([(after[-1], after[second])],),
-        **{"unit": "MiB", "error": None},
-    )
+    pair, race = [(kept, images)], "kept after the last task"
+    yield outcome(race, size, "all images", version, pair, unit="MiB", error=None)
+    pair, race = [(after[-1], after[min(1, len(after) - 1)])], "process after the last task"
+    yield outcome(race, size, "after the second task", "ours", pair, unit="MiB", error=None)
 
 
 if __name__ == "__main__":

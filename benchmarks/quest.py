@@ -12,8 +12,6 @@ keys are set to do nothing and QUEST's. timm is installed beside the environment
 
 import argparse
 import importlib.metadata
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -28,9 +26,9 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
+from benchmarks.sides.peers import beside, pinned  # noqa: E402
 from benchmarks.sides.race import alternate, outcome, write_table  # noqa: E402
 from kernels.quest import QuestAttention, quest_attention  # noqa: E402
-from steps.shared.runtime import log  # noqa: E402
 
 SHAPES = ((8, 12, 197, 64, False), (4, 16, 1024, 64, False), (1, 16, 4096, 128, True))
 LAYER = (8, 197, 768, 12)  # images, tokens, channels and heads of ViT-B
@@ -93,10 +91,8 @@ def layer(repeats: int) -> Iterator[dict[str, Any]]:
         lambda: seconds(theirs, [x, *theirs.parameters()], do, inputs=1),
     )
     size = f"B T C H = {' '.join(map(str, LAYER))}"
-    yield outcome(
-        *("layer, forward, backward", size, "timm Attention, qk_norm", "1.0.31", pairs),
-        **{"unit": "s", "error": error},
-    )
+    peer, version = "timm Attention, qk_norm", pinned("timm", "timm")
+    yield outcome("layer, forward, backward", size, peer, version, pairs, unit="s", error=error)
 
 
 class UnitTimesRoot(nn.Module):
@@ -109,14 +105,7 @@ class UnitTimesRoot(nn.Module):
 
 def timm_attention() -> type[nn.Module]:
     """Return timm's attention layer, from a folder that is made if it is not there."""
-    cache = Path(os.environ.get("RETABLE_CACHE", Path.home() / ".cache" / "retable"))
-    folder = cache / "bench-timm"
-    if not (folder / "timm").exists():
-        log(f"making {folder} (once)")
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-        pins = ROOT / "benchmarks" / "timm.txt"
-        subprocess.run([*pip, "--target", folder, "-r", pins], check=True)
-    sys.path.append(str(folder))
+    beside("timm")
     from timm.layers import Attention
 
     return Attention

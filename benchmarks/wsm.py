@@ -16,14 +16,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.sides.peers import environment, pinned  # noqa: E402
 from benchmarks.sides.race import alternate, outcome, write_table  # noqa: E402
-from steps.shared.runtime import log  # noqa: E402
 
 CURVES = ("linear", "cosine", "1-sqrt", "1-t^2", "ema:0.2")
 TOLERANCE = {"float32": 1e-6, "bfloat16": 2.0**-10}  # of values below .25: 1 ulp in bfloat16
@@ -38,8 +39,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results/wsm.csv")
     args = parser.parse_args()
-    cache = Path(os.environ.get("RETABLE_CACHE", Path.home() / ".cache" / "retable"))
-    peer = mergekit_environment(cache / "bench-mergekit")
+    peer = environment("mergekit")
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for dtype in TOLERANCE:
@@ -49,16 +49,6 @@ def main() -> None:
             if dtype == "float32":
                 rows += commands(files, peer, size, args)
     write_table(args.out, rows)
-
-
-def mergekit_environment(folder: Path) -> Path:
-    """Return the folder of programs of mergekit's environment, made if it is not there."""
-    if not (folder / "bin" / "mergekit-pytorch").exists():
-        log(f"making {folder} (once)")
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        pins = ROOT / "benchmarks" / "mergekit.txt"
-        subprocess.run([folder / "bin" / "pip", "install", "--quiet", "-r", pins], check=True)
-    return folder / "bin"
 
 
 def write_checkpoints(folder: Path, n: int, megabytes: int, dtype: str) -> list[str]:
@@ -132,23 +122,12 @@ def in_process(
         label = f"{size}, {threads} thread(s)"
         for ours, race in (("ours", "merge"), ("ours again", "merge, memory used again")):
             for name in ("mergekit", "torch", "bound"):
-                pairs = alternate(
-                    args.repeats,
-                    lambda t=threads, ours=ours: sides[ours].ask("time", t),
-                    lambda t=threads, name=name: sides[name].ask("time", t),
-                )
+                turns = (partial(sides[side].ask, "time", threads) for side in (ours, name))
+                pairs = alternate(args.repeats, *turns)
                 rows.append(row(race, label, name, "s", pairs, errors[name]))
         for name, race in (("ours", "5 curves, peer one by one"), ("mergekit", "5 curves")):
-            single = (
-                (
-                    lambda t=threads: sum(
-                        sides["ours again"].ask("time", t, keep=False) for _ in CURVES
-                    )
-                )
-                if name == "ours"
-                else (lambda t=threads: sides["mergekit"].ask("time", t, curves=5, keep=False))
-            )
-            five = lambda t=threads: sides["ours again"].ask("time", t, curves=5, keep=False)  # noqa: E731
+            five = partial(sides["ours again"].ask, "time", threads, curves=5, keep=False)
+            single = partial(one_by_one, sides, name, threads)
             rows.append(row(race, label, name, "s", alternate(args.repeats, five, single), None))
     for name in ("mergekit", "torch"):
         pair = [(us.ask("memory", 1), sides[name].ask("memory", 1))]
@@ -156,6 +135,13 @@ def in_process(
     for side in sides.values():
         side.close()
     return rows
+
+
+def one_by_one(sides: dict[str, Side], name: str, threads: int) -> float:
+    """Return the seconds of five curves, each merged on its own."""
+    if name == "mergekit":
+        return sides[name].ask("time", threads, curves=5, keep=False)
+    return sum(sides["ours again"].ask("time", threads, keep=False) for _ in CURVES)
 
 
 def compare(sides: dict[str, Side], folder: Path, dtype: str) -> dict[str, float]:
@@ -242,7 +228,7 @@ def row(
     """Return one line of the table."""
     import importlib.metadata
 
-    versions = {"mergekit": "0.1.5", "ours": "", "bound": ""}
+    versions = {"mergekit": pinned("mergekit", "mergekit"), "ours": "", "bound": ""}
     version = versions.get(peer) or importlib.metadata.version("torch")
     named = {"bound": "one streaming sum", "ours": "this merger", "torch": "torch dict average"}
     return outcome(race, size, named.get(peer, peer), version, pairs, unit=unit, error=error)

@@ -32,7 +32,7 @@ def draw(lines: list[dict[str, str]]) -> "Figure":
     height = 0.5 * len(counts) + 0.22 * sum(counts) + 0.6
     ratios = {"height_ratios": [count + 1.0 for count in counts]}
     figure, axes = plt.subplots(
-        *(len(counts), 1), figsize=(8.5, height), sharex=True, squeeze=False, gridspec_kw=ratios
+        len(counts), 1, figsize=(8.5, height), sharex=True, squeeze=False, gridspec_kw=ratios
     )
     for ax, (race, own) in zip(axes[:, 0], races.items(), strict=True):
         names = [f"{line['peer']}; {line['size']}" for line in own]

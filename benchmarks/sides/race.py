@@ -56,11 +56,9 @@ def outcome(
     ratios = [theirs / ours for ours, theirs in pairs]
     ratio = f"{ours:.4g} vs {theirs:.4g} {unit}, x{theirs / ours:.2f}"
     log(f"{race} [{size}] vs {peer}: {ratio}")
-    return {
-        **{"race": race, "size": size, "peer": peer, "peer_version": version, "unit": unit},
-        **{"ours": ours, "theirs": theirs, "ratio": theirs / ours, "ratio_low": min(ratios)},
-        **{"ratio_high": max(ratios), "max_error": error},
-    }
+    named = {"race": race, "size": size, "peer": peer, "peer_version": version, "unit": unit}
+    measured = {"ours": ours, "theirs": theirs, "ratio": theirs / ours, "max_error": error}
+    return named | measured | {"ratio_low": min(ratios), "ratio_high": max(ratios)}
 
 
 def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
