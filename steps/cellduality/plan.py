@@ -77,7 +77,7 @@ class Files:
 
     def selection(self, seed: int) -> str:
         """Return what merging leaves for a seed: the model of every row."""
-        return f"results/{{scale}}/cellduality/merge/seed{seed}.json"
+        return f"results/{{scale}}/cellduality/merge/seed{seed}/selection.json"
 
     def starts(self, seed: int) -> list[str]:
         """Return the row that each row of a seed starts from; the base model, from itself."""

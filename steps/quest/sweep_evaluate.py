@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 
 from steps.quest.runs import Run, run_of, write_runs
 from steps.quest.sweep_config import Sweep, SweepMeasures, column
+from steps.shared import selection
 from steps.shared.runtime import InputError, read_csv, read_json
 
 
@@ -22,10 +23,9 @@ def run(args: argparse.Namespace, config: SweepMeasures) -> None:
     """Write the runs of one seed."""
     guess = math.log(read_json(args.data)["classes"])
     runs = []
-    for row, entry in read_json(args.selection).items():
-        folder = args.selection.parent / entry["folder"]
-        sweep = _sweep(folder / "model.safetensors")
-        values = read_history(folder / "history.csv", sweep.learning_rates)
+    for row, chosen in selection.read(args.selection).items():
+        sweep = _sweep(chosen.folder / "model.safetensors")
+        values = read_history(chosen.folder / "history.csv", sweep.learning_rates)
         for found in measure_row(sweep.learning_rates, values, config, guess):
             runs.append({"dataset": "images", **found, "row": row})
     write_runs(args.out / f"sweep_seed{args.seed}.csv", runs, seed=args.seed)

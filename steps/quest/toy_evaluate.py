@@ -20,7 +20,8 @@ from steps.quest import rows, toy, toy_train
 from steps.quest.runs import Run, run_of, write_runs
 from steps.quest.stacked import Stack
 from steps.quest.toy_config import SPLITS, TABLES, Problem, Toy, ToyMeasures, grid
-from steps.shared.runtime import InputError, deterministic, progress, read_json, write_csv
+from steps.shared import selection
+from steps.shared.runtime import InputError, deterministic, progress, write_csv
 
 MAP = ["dataset", "split", "row", "sample", "token", "is_answer", "attention"]
 
@@ -29,11 +30,9 @@ def run(args: argparse.Namespace, config: ToyMeasures) -> None:
     """Write the runs of one seed and the attention in a few samples."""
     deterministic(args.threads)
     runs, maps = [], []
-    selection = read_json(args.selection)
-    for row, entry in progress(selection.items(), total=len(selection), label="quest toy"):
-        folder = args.selection.parent / entry["folder"]
-        paths = [folder / name for name in entry["sha256"]]
-        for found, lines in measure_row(row, paths, args.data, config):
+    models = selection.read(args.selection)
+    for row, chosen in progress(models.items(), total=len(models), label="quest toy"):
+        for found, lines in measure_row(row, chosen.files, args.data, config):
             runs += found
             maps += lines
     write_runs(args.out / f"toy_seed{args.seed}.csv", runs, seed=args.seed)

@@ -148,5 +148,5 @@ def test_merge_selects_every_row_by_hash_and_names_one_that_is_missing(work):
     folder = Path("merge/seed0") / entry["folder"]
     assert entry["sha256"]["full.safetensors"] == sha256_file(folder / "full.safetensors")
     absent = "out/qnorm/seed0/full.safetensors"
-    with pytest.raises(InputError, match=f"--models {absent}: no such file"):
+    with pytest.raises(InputError, match=f"{absent}: no such file, the model of row qnorm"):
         merge.main(["--models", absent, "--out", "merge/seed0"])
