@@ -15,6 +15,7 @@ from steps.n2l import baselines, embeddings, learner, measures
 from steps.n2l.config import Merge
 from steps.n2l.labelling import Labelled, with_length
 from steps.n2l.refine import fused, zero_shot
+from steps.shared import tensor_files
 from steps.shared.config import read_config, step_parser
 from steps.shared.runtime import InputError, read_csv, run_step, write_csv
 
@@ -69,13 +70,7 @@ def _runs(values: dict[Key, list[float]], args: Any) -> Iterable[dict[str, Any]]
 
 def read_labels(path: Path) -> Arrays:
     """Read labels.safetensors."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{path}: not labels as merge writes them ({error})") from None
+    return tensor_files.read(path, "labels as merge writes them", framework="numpy")
 
 
 def labels_of(arrays: Arrays, protocol: str, given: learner.Problem) -> dict[str, list[Labelled]]:

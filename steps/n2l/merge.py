@@ -13,7 +13,7 @@ import numpy as np
 from steps.n2l import embeddings, learner, measures
 from steps.n2l.config import Merge
 from steps.n2l.labelling import Labelled
-from steps.shared.atomic import atomic_path
+from steps.shared import tensor_files
 from steps.shared.config import read_config, step_parser
 from steps.shared.runtime import InputError, run_step, write_csv
 
@@ -50,10 +50,7 @@ def main(argv: list[str] | None = None) -> None:
                 lines += [{"x": "", **line, "split": name} for line in own]
             if name == "b0":
                 arrays |= for_figures(given)
-    from safetensors.numpy import save_file
-
-    with atomic_path(args.out / "labels.safetensors") as temporary:
-        save_file(arrays, temporary)
+    tensor_files.write(args.out / "labels.safetensors", arrays)
     write_csv(args.out / "labels.csv", LABELS, lines)
 
 

@@ -4,7 +4,8 @@ import argparse
 from typing import Any
 
 from steps.quest.images_config import ImageData
-from steps.shared.runtime import InputError, atomic_path, sha256_file, write_json
+from steps.shared import tensor_files
+from steps.shared.runtime import InputError, sha256_file, write_json
 
 
 def run(args: argparse.Namespace, config: ImageData) -> None:
@@ -15,9 +16,6 @@ def run(args: argparse.Namespace, config: ImageData) -> None:
 
 
 def _digits(args: argparse.Namespace, config: ImageData) -> dict[str, Any]:
-    import torch
-    from safetensors.torch import save_file
-
     from steps.quest import digits
 
     if len(args.assets) != 1:
@@ -28,9 +26,7 @@ def _digits(args: argparse.Namespace, config: ImageData) -> dict[str, Any]:
     sizes = {"num_validation": config.num_validation, "num_test": config.num_test}
     parts = digits.split_digits(table, **sizes, seed=0)  # refuses what does not fit
     path = args.out / "images.safetensors"
-    tensors = {name: torch.from_numpy(part).contiguous() for name, part in table._asdict().items()}
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary)
+    tensor_files.write(path, table._asdict())
     return {
         **{"channels": 1, "classes": digits.CLASSES, "sha256": sha256_file(path)},
         "images": {split: len(part.labels) for split, part in parts.items()},

@@ -4,7 +4,6 @@ Shapes: M models of a grid, B samples, N tokens.
 """
 
 import argparse
-import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from kernels.quest import quest_attention
@@ -20,8 +18,8 @@ from steps.quest import rows, toy, toy_train
 from steps.quest.runs import Run, run_of, write_runs
 from steps.quest.stacked import Stack
 from steps.quest.toy_config import SPLITS, TABLES, Problem, Toy, ToyMeasures, grid
-from steps.shared import selection
-from steps.shared.runtime import InputError, deterministic, progress, write_csv
+from steps.shared import selection, tensor_files
+from steps.shared.runtime import deterministic, progress, write_csv
 
 MAP = ["dataset", "split", "row", "sample", "token", "is_answer", "attention"]
 
@@ -49,14 +47,10 @@ class Measured(NamedTuple):
 
 def load_stack(path: Path, form: str, row: str, problem: Problem) -> tuple[Stack, Toy]:
     """Return a trained stack and the configuration that made it."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            config = Toy.model_validate(json.loads(file.metadata()["toy"]))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
-        raise InputError(f"{path}: not a toy grid as train writes it ({error})") from None
+    what = "a toy grid as train writes it"
+    config = tensor_files.read_note(path, what, "toy", Toy.model_validate)
     stack = toy_train.new_stack(form, row, problem, config, seed=0)
-    stack.load_weights(tensors)
+    stack.load_weights(tensor_files.read(path, what, names=stack.shapes, framework="torch"))
     return stack, config
 
 
