@@ -12,17 +12,16 @@ from steps.cellduality.teacher import Case
 from steps.cellduality.vocabulary import TASKS
 from steps.shared import selection
 from steps.shared.config import read_config, step_parser
+from steps.shared.runs import write_runs
 from steps.shared.runtime import (
     deterministic,
     read_csv,
     read_json,
     run_step,
     stream,
-    write_csv,
     write_json,
 )
 
-RUN = ["table", "dataset", "split", "row", "metric", "seed", "x", "value"]
 SPLITS = ("test", "ood")
 ABLATIONS = ("sft", "sft_no_reasoning", "sft_no_filter", "cellduality", "frozen_dual",
              "no_reasoning", "no_filter")  # fmt: skip
@@ -55,11 +54,12 @@ def main(argv: list[str] | None = None) -> None:
             lines += test.scored(row, task, split, answers)
         lines += test.of_model(row, found) if row in args.rows else []
     lines += test.rewards()
-    write_csv(args.out / f"seed{args.seed}.csv", RUN, in_tables(lines, args.rows, args.seed))
+    runs = in_tables(lines, args.rows)
+    write_runs(args.out / f"seed{args.seed}.csv", runs, seed=args.seed)
     write_json(args.out / f"seed{args.seed}_answers.json", kept)
 
 
-def in_tables(lines: Sequence[Line], rows: Sequence[str], seed: int) -> Iterator[Line]:
+def in_tables(lines: Sequence[Line], rows: Sequence[str]) -> Iterator[Line]:
     """Yield runs: a row's scores in each table it is in; ablations, where the seed has them."""
     ablated = set(ABLATIONS) <= set(rows)
     for line in lines:
@@ -69,7 +69,7 @@ def in_tables(lines: Sequence[Line], rows: Sequence[str], seed: int) -> Iterator
             tables = ["main"] if line["row"] in MAIN else []
             tables += ["ablations"] if ablated and line["row"] in ABLATIONS else []
         for table in tables:
-            yield {"x": "", "seed": seed, **line, "table": table}
+            yield {**line, "table": table}
 
 
 class Test:

@@ -17,8 +17,8 @@ from steps.quest.attacks import fgsm, pgd
 from steps.quest.images_config import ImageMeasures
 from steps.quest.images_data import Chunks, ImageSet, first_images, open_images
 from steps.quest.images_measure import accuracy, measure
-from steps.quest.runs import Run, run_of, write_runs
 from steps.shared import selection
+from steps.shared.runs import Run, run_of, write_runs
 from steps.shared.runtime import deterministic, progress, torch_generator, write_csv
 
 MAP = ["split", "row", "place", "value"]

@@ -7,9 +7,9 @@ import torch
 from steps.quest import language_model
 from steps.quest.language_config import LanguageMeasures
 from steps.quest.language_measure import measure, token_file
-from steps.quest.runs import run_of, write_runs
 from steps.shared import selection
 from steps.shared.loss import bits_per_byte
+from steps.shared.runs import run_of, write_runs
 from steps.shared.runtime import deterministic, progress, read_json
 from steps.shared.token_files import open_tokens, sequential_batches
 

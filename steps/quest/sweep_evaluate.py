@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from steps.quest.runs import Run, run_of, write_runs
 from steps.quest.sweep_config import Sweep, SweepMeasures, column
 from steps.shared import selection, tensor_files
+from steps.shared.runs import Run, run_of, write_runs
 from steps.shared.runtime import read_csv, read_json
 
 

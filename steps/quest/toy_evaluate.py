@@ -15,10 +15,10 @@ from torch import Tensor
 
 from kernels.quest import quest_attention
 from steps.quest import rows, toy, toy_train
-from steps.quest.runs import Run, run_of, write_runs
 from steps.quest.stacked import Stack
 from steps.quest.toy_config import SPLITS, TABLES, Problem, Toy, ToyMeasures, grid
 from steps.shared import selection, tensor_files
+from steps.shared.runs import Run, run_of, write_runs
 from steps.shared.runtime import deterministic, progress, write_csv
 
 MAP = ["dataset", "split", "row", "sample", "token", "is_answer", "attention"]

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from steps.shared import selection
 from steps.shared.config import read_config, step_parser
+from steps.shared.runs import COLUMNS, write_runs
 from steps.shared.runtime import deterministic, progress, run_step, write_csv
 from steps.wsm.config import Evaluate
 
-RUN = ["table", "dataset", "split", "row", "metric", "seed", "x", "value"]
-ITEM = ["table", "dataset", "split", "row", "metric", "seed", "x", "item", "value"]
+ITEM = [*COLUMNS[:-1], "item", "value"]
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None) -> None:
             runs.append(run)
             keys = {key: run[key] for key in ITEM if key in run}
             items += [{**keys, "item": i, "value": value} for i, value in enumerate(outcomes)]
-    write_csv(args.out / f"seed{args.seed}.csv", RUN, runs)
+    write_runs(args.out / f"seed{args.seed}.csv", runs, seed=args.seed)
     write_csv(args.out / f"seed{args.seed}_items.csv", ITEM, items)
 
 
