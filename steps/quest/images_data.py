@@ -13,6 +13,7 @@ from torch import Tensor
 from steps.quest import digits
 from steps.quest.corruptions import corrupt
 from steps.shared import tensor_files
+from steps.shared.digits import Digits
 from steps.shared.runtime import InputError, read_json
 
 Chunks = Iterable[tuple[Tensor, Tensor]]
@@ -42,11 +43,11 @@ class PackagedDigits:
 
     def __init__(self, note: dict[str, Any], path: Path) -> None:
         """Read the tensors beside the manifest."""
-        what, names = "digits as prepare writes them", digits.Digits._fields
+        what, names = "digits as prepare writes them", Digits._fields
         self.note = note
-        self.table = digits.Digits(**tensor_files.read(path, what, names=names, framework="numpy"))
+        self.table = Digits(**tensor_files.read(path, what, names=names, framework="numpy"))
 
-    def split(self, seed: int) -> dict[str, digits.Digits]:
+    def split(self, seed: int) -> dict[str, Digits]:
         """Return the digits of a seed by split."""
         sizes = {name: self.note[name] for name in ("num_validation", "num_test")}
         return digits.split_digits(self.table, **sizes, seed=seed)
