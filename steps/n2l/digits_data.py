@@ -35,13 +35,17 @@ def prepare(config: Glyphs, assets: list[Path]) -> tuple[dict[str, Any], dict[st
         raise InputError(f"num_test = {config.num_test}: must leave some of {len(labels)} digits")
     source = list(progress(glyphs(config.num_glyphs), total=config.num_glyphs, label="n2l glyphs"))
     manifest = {
-        **{"kind": "glyphs", "classes": list(DIGITS), "num_test": config.num_test},
-        **{"names": list(CHARACTERS.values()), "faces": [path.stem for path in faces()]},
+        "kind": "glyphs",
+        "classes": list(DIGITS),
+        "num_test": config.num_test,
+        "names": list(CHARACTERS.values()),
+        "faces": [path.stem for path in faces()],
     }
     return manifest, {
         "source": np.stack([image for image, _ in source]),
         "source_labels": np.array([label for _, label in source]),
-        **{"images": images, "labels": labels},
+        "images": images,
+        "labels": labels,
     }
 
 

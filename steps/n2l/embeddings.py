@@ -26,8 +26,10 @@ class Embeddings(NamedTuple):
 def save(folder: Path, found: Embeddings, x_test_ND: np.ndarray, test_N: np.ndarray) -> None:
     """Write both files."""
     learn = {
-        **{"x": found.x_ND, "labels": found.labels_N, "text": found.text_CD},
-        **{"scale": np.array([found.scale], dtype=np.float32)},
+        "x": found.x_ND,
+        "labels": found.labels_N,
+        "text": found.text_CD,
+        "scale": np.array([found.scale], dtype=np.float32),
     }
     for name, arrays in (("learn", learn), ("test", {"x": x_test_ND, "labels": test_N})):
         tensor_files.write(folder / f"{name}.safetensors", arrays)

@@ -127,11 +127,11 @@ def for_figures(given: learner.Problem) -> dict[str, np.ndarray]:
     labels = learner.labelled(given, learner.N2L, 0)
     for task, (part, found) in enumerate(zip(given.tasks, labels, strict=True)):
         arrays |= {
-            **{f"figure/true/{task}": part.first + part.true_N},
-            **{f"figure/before/{task}": part.first + found.before_N},
-            **{f"figure/after/{task}": part.first + found.labels_N},
-            **{f"figure/singular/{task}": found.singular},
-            **{f"figure/theta/{task}": np.array([found.theta])},
+            f"figure/true/{task}": part.first + part.true_N,
+            f"figure/before/{task}": part.first + found.before_N,
+            f"figure/after/{task}": part.first + found.labels_N,
+            f"figure/singular/{task}": found.singular,
+            f"figure/theta/{task}": np.array([found.theta]),
         }
     return arrays
 

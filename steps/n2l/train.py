@@ -28,13 +28,20 @@ def main(argv: list[str] | None = None) -> None:
         clip_training.write(args, note, data, None)
         return
     key = job_key(
-        *("steps.n2l.train", args),
-        **{"paper": "n2l", "row": args.row, "config": config},
+        "steps.n2l.train",
+        args,
+        paper="n2l",
+        row=args.row,
+        config=config,
         inputs=[args.data],
     )
     run = {
-        **{"scale": args.scale, "paper": "n2l", "phase": "train", "row": args.row},
-        **{"seed": args.seed, "config": config.model_dump()},
+        "scale": args.scale,
+        "paper": "n2l",
+        "phase": "train",
+        "row": args.row,
+        "seed": args.seed,
+        "config": config.model_dump(),
     }
     with training_state(args.state, key) as state:
         with open_run(**run) if is_main_process() else nullcontext() as live:

@@ -97,7 +97,9 @@ def _attacks(
         moved = fgsm(model, images, labels, radius=radius, batch_size=size)
         yield "fgsm", radius, accuracy(model, _split(moved, labels, size))
         moved = pgd(
-            *(model, images, labels),
+            model,
+            images,
+            labels,
             radius=radius,
             step_size=config.pgd_step * radius,
             steps=config.pgd_steps,

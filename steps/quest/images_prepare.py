@@ -29,7 +29,9 @@ def _digits(args: argparse.Namespace, config: ImageData) -> dict[str, Any]:
     path = args.out / "images.safetensors"
     tensor_files.write(path, table._asdict())
     return {
-        **{"channels": 1, "classes": CLASSES, "sha256": sha256_file(path)},
+        "channels": 1,
+        "classes": CLASSES,
+        "sha256": sha256_file(path),
         "images": {split: len(part.labels) for split, part in parts.items()},
     }
 

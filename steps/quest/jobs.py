@@ -39,7 +39,8 @@ def read_task(args: argparse.Namespace, phase: str) -> Any:
 def training_job(args: argparse.Namespace, config: StepConfig) -> Iterator[Path]:
     """Hold the state folder of the job that trains `args.rows` of a task for one seed."""
     key = job_key(
-        *(f"steps.quest.{args.task}_train", args),
+        f"steps.quest.{args.task}_train",
+        args,
         paper="quest",
         row="-".join([args.task, *args.rows]),
         config=config,
@@ -52,8 +53,12 @@ def training_job(args: argparse.Namespace, config: StepConfig) -> Iterator[Path]
 def identity(args: argparse.Namespace, config: StepConfig, row: str) -> dict[str, Any]:
     """Return what names the W&B run of one row and seed."""
     return {
-        **{"scale": args.scale, "paper": "quest", "phase": "train", "row": f"{args.task}-{row}"},
-        **{"seed": args.seed, "config": config.model_dump()},
+        "scale": args.scale,
+        "paper": "quest",
+        "phase": "train",
+        "row": f"{args.task}-{row}",
+        "seed": args.seed,
+        "config": config.model_dump(),
     }
 
 

@@ -20,8 +20,18 @@ from steps.shared.runtime import InputError, read_json, run_step, write_csv, wri
 from steps.shared.tables import paper_effect_text
 
 FIELDS = (
-    *("paper", "id", "statement", "kind", "table", "unit", "paper_effect"),
-    *("effect", "ci_low", "ci_high", "n", "verdict"),
+    "paper",
+    "id",
+    "statement",
+    "kind",
+    "table",
+    "unit",
+    "paper_effect",
+    "effect",
+    "ci_low",
+    "ci_high",
+    "n",
+    "verdict",
 )
 BEGIN, END = "<!-- ledger:begin -->", "<!-- ledger:end -->"
 COLOURS = {"holds": "32", "fails": "31", "inconclusive": "33", NOT_TESTED: "90"}
