@@ -26,7 +26,6 @@ class Files:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Take the whole configuration."""
-        self.scale: str = config["scale"]
         self.block: Mapping[str, Any] = config["papers"]["cellduality"]
         self.train = {
             row: resolve(config, "cellduality", "train", row) for row in self.block["rows"]

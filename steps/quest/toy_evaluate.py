@@ -114,7 +114,7 @@ def _rate_runs(found: Measured, config: Toy) -> Iterator[Run]:
 
 def _key_norm_runs(table: str, history: Path, config: Toy, form: str) -> Iterator[Run]:
     """Yield the key-norm ratio of biased answer tokens before and after training."""
-    _, ratio_LM = toy_train.read_history(history, config, form, "key_norm_ratio")
+    ratio_LM = toy_train.read_history(history, config, form, "key_norm_ratio")
     yield run_of(table, "biased", "key_norm_ratio_start", _geometric_mean(ratio_LM[0]))
     yield run_of(table, "biased", "key_norm_ratio", _geometric_mean(ratio_LM[-1]))
 

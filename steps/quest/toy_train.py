@@ -128,9 +128,8 @@ def write_row(stacks: dict[str, Stack], config: Toy, out: Path) -> None:
     write_csv(out / "history.csv", list(lines[0]), ordered)
 
 
-def read_history(path: Path, config: Toy, form: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the updates (L) and a metric (L, M) of one form from history.csv."""
+def read_history(path: Path, config: Toy, form: str, metric: str) -> np.ndarray:
+    """Return a metric (L, M) of one form from history.csv."""
     names = [column(form, rate, decay, metric) for rate, decay in grid(config)]
     lines = [line for line in read_csv(path) if line[names[0]]]  # a shorter form ends earlier
-    values_LM = np.array([[float(line[name]) for name in names] for line in lines])
-    return np.array([int(line["step"]) for line in lines]), values_LM
+    return np.array([[float(line[name]) for name in names] for line in lines])

@@ -68,10 +68,7 @@ def test_a_form_may_be_shorter_than_the_other(work):
     found = {
         f: toy_train.read_history(folder / "history.csv", config, f, "loss") for f in TOY["rows"]
     }
-    assert {form: updates.tolist() for form, (updates, _) in found.items()} == {
-        "minimal": [0, 2],
-        "full": [0, 2, 4, 6],
-    }
+    assert {form: len(loss_LM) for form, loss_LM in found.items()} == {"minimal": 2, "full": 4}
 
 
 def test_the_same_job_leaves_the_same_bytes_whatever_rows_share_it(work):
