@@ -10,7 +10,7 @@ from scipy import sparse
 
 from steps.cellduality.questions import Data
 from steps.cellduality.splits import code
-from steps.shared.runtime import InputError
+from steps.shared import tensor_files
 
 FIELDS = {
     "cells": ("expression_NG", "sentence_NK", "type_N", "split_N"),
@@ -25,20 +25,13 @@ def of(data: Data) -> dict[str, np.ndarray]:
     for name, fields in FIELDS.items():
         for field in fields:
             value = getattr(getattr(data, name), field)
-            dense = value.toarray() if sparse.issparse(value) else value
-            found[f"{name}/{field}"] = np.ascontiguousarray(dense)
+            found[f"{name}/{field}"] = value.toarray() if sparse.issparse(value) else value
     return found
 
 
 def read(path: Path) -> dict[str, np.ndarray]:
     """Read arrays.safetensors."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{path}: not arrays as prepare writes them ({error})") from None
+    return tensor_files.read(path, "arrays as prepare writes them", framework="numpy")
 
 
 def members(arrays: dict[str, np.ndarray], data: str, split: str) -> np.ndarray:

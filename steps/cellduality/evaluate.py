@@ -10,18 +10,18 @@ from steps.cellduality.plan import SPECIALISTS
 from steps.cellduality.prompts import CLASSIFY, Sentence
 from steps.cellduality.teacher import Case
 from steps.cellduality.vocabulary import TASKS
+from steps.shared import selection
 from steps.shared.config import read_config, step_parser
+from steps.shared.runs import write_runs
 from steps.shared.runtime import (
     deterministic,
     read_csv,
     read_json,
     run_step,
     stream,
-    write_csv,
     write_json,
 )
 
-RUN = ["table", "dataset", "split", "row", "metric", "seed", "x", "value"]
 SPLITS = ("test", "ood")
 ABLATIONS = ("sft", "sft_no_reasoning", "sft_no_filter", "cellduality", "frozen_dual",
              "no_reasoning", "no_filter")  # fmt: skip
@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--rows", nargs="+", required=True, help="the seed's rows")
     parser.add_argument("--target", required=True, help="dual_target of the rows")
     parser.add_argument("--data", type=Path, required=True, help="manifest.json of the seed")
-    parser.add_argument("--models", type=Path, required=True, help="seed<seed>.json of merge")
+    parser.add_argument("--models", type=Path, required=True, help="selection.json of merge")
     parser.add_argument("--trained", type=Path, required=True, help="folder of the train phase")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
     parser.add_argument("--threads", type=int, default=1)
@@ -54,11 +54,12 @@ def main(argv: list[str] | None = None) -> None:
             lines += test.scored(row, task, split, answers)
         lines += test.of_model(row, found) if row in args.rows else []
     lines += test.rewards()
-    write_csv(args.out / f"seed{args.seed}.csv", RUN, in_tables(lines, args.rows, args.seed))
+    runs = in_tables(lines, args.rows)
+    write_runs(args.out / f"seed{args.seed}.csv", runs, seed=args.seed)
     write_json(args.out / f"seed{args.seed}_answers.json", kept)
 
 
-def in_tables(lines: Sequence[Line], rows: Sequence[str], seed: int) -> Iterator[Line]:
+def in_tables(lines: Sequence[Line], rows: Sequence[str]) -> Iterator[Line]:
     """Yield runs: a row's scores in each table it is in; ablations, where the seed has them."""
     ablated = set(ABLATIONS) <= set(rows)
     for line in lines:
@@ -68,7 +69,7 @@ def in_tables(lines: Sequence[Line], rows: Sequence[str], seed: int) -> Iterator
             tables = ["main"] if line["row"] in MAIN else []
             tables += ["ablations"] if ablated and line["row"] in ABLATIONS else []
         for table in tables:
-            yield {"x": "", "seed": seed, **line, "table": table}
+            yield {**line, "table": table}
 
 
 class Test:
@@ -93,7 +94,7 @@ class Test:
         }
         self.cases["generation", "test"] *= config.copies
         self.judge = Judge(self.arrays, self.vocabulary, config.components)
-        self.paths = read_json(args.models)
+        self.models = selection.read(args.models)
 
     def model(self, row: str) -> dict[tuple[str, str], list[Sentence]]:
         """Return a row's answers to all questions: cells are sampled, all else is greedy."""
@@ -102,7 +103,7 @@ class Test:
         from steps.cellduality import answering, policy
 
         on_gpu = self.args.device == "auto" and torch.cuda.is_available()
-        self.loaded = policy.load(Path(self.paths[row]["folder"]), "cuda" if on_gpu else "cpu")
+        self.loaded = policy.load(self.models[row].folder, "cuda" if on_gpu else "cpu")
         draws = int(stream("cellduality", "sample", self.args.seed).integers(2**63))
         found = {}
         for (task, split), cases in self.cases.items():

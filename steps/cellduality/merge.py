@@ -4,12 +4,13 @@ from pathlib import Path
 
 from steps.cellduality.config import Merge
 from steps.cellduality.plan import MODEL_FILES
+from steps.shared import selection
 from steps.shared.config import read_config, step_parser
-from steps.shared.runtime import InputError, deterministic, run_step, sha256_file, write_json
+from steps.shared.runtime import InputError, deterministic, run_step
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write <row>/seed<seed>/, a whole model of each row with an adapter, and seed<seed>.json."""
+    """Write <row>/seed<seed>/, whole models of rows with adapters; seed<seed>/selection.json."""
     parser = step_parser(__doc__)
     parser.add_argument("--rows", nargs="+", required=True, help="in the order of training")
     parser.add_argument("--starts", nargs="+", required=True, help="the row each one starts from")
@@ -32,7 +33,8 @@ def main(argv: list[str] | None = None) -> None:
             models[row] = add(models[start], trained, args.out / row / seed)
         else:
             models[row] = trained
-    write_json(args.out / f"{seed}.json", {row: described(path) for row, path in models.items()})
+    chosen = {row: [folder / "model.safetensors"] for row, folder in models.items()}
+    selection.write(args.out / seed, chosen)
 
 
 def add(base: Path, adapter: Path, out: Path) -> Path:
@@ -46,14 +48,6 @@ def add(base: Path, adapter: Path, out: Path) -> Path:
         path.unlink()
     partial.rmdir()
     return out
-
-
-def described(folder: Path) -> dict[str, str]:
-    """Return the folder of a model and the hash of its weights."""
-    return {
-        "folder": folder.as_posix(),
-        "sha256": sha256_file(folder / "model.safetensors"),
-    }
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ class Files:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Take the whole configuration."""
-        self.scale: str = config["scale"]
         self.block: Mapping[str, Any] = config["papers"]["cellduality"]
         self.train = {
             row: resolve(config, "cellduality", "train", row) for row in self.block["rows"]
@@ -77,7 +76,7 @@ class Files:
 
     def selection(self, seed: int) -> str:
         """Return what merging leaves for a seed: the model of every row."""
-        return f"results/{{scale}}/cellduality/merge/seed{seed}.json"
+        return f"results/{{scale}}/cellduality/merge/seed{seed}/selection.json"
 
     def starts(self, seed: int) -> list[str]:
         """Return the row that each row of a seed starts from; the base model, from itself."""

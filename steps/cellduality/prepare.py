@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from steps.cellduality.config import Prepare
-from steps.shared.atomic import atomic_path
+from steps.shared import tensor_files
 from steps.shared.config import read_config, step_parser
 from steps.shared.runtime import run_step, sha256_file, write_json
 
@@ -15,16 +15,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
     args = parser.parse_args(argv)
     config = read_config(args, Prepare)
-    from safetensors.numpy import save_file
-
     from steps.cellduality import arrays, questions, sources
 
     data = sources.load(config, args.seed, args.assets)
     made = questions.make(data, config, args.seed)
     write_json(args.out / "vocabulary.json", data.vocabulary().as_json())
     write_json(args.out / "questions.json", made)
-    with atomic_path(args.out / "arrays.safetensors") as temporary:
-        save_file(arrays.of(data), temporary)
+    tensor_files.write(args.out / "arrays.safetensors", arrays.of(data))
     files = ("vocabulary.json", "questions.json", "arrays.safetensors")
     note = {
         "questions": questions.counts(made),

@@ -1,7 +1,5 @@
 """Splits of cells and cell lines: stratified, redrawn by every seed."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from steps.shared.runtime import InputError
@@ -42,8 +40,8 @@ def members(split_N: np.ndarray, name: str) -> np.ndarray:
     return np.flatnonzero(split_N == code(name))
 
 
-def code(name: str, splits: Sequence[str] = SPLITS) -> int:
+def code(name: str) -> int:
     """Return the code of a split; an unknown name is an `InputError`."""
-    if name not in splits:
-        raise InputError(f"split {name!r}: must be one of {', '.join(splits)}")
-    return splits.index(name)
+    if name not in SPLITS:
+        raise InputError(f"split {name!r}: must be one of {', '.join(SPLITS)}")
+    return SPLITS.index(name)

@@ -25,8 +25,10 @@ class ConvTower(nn.Module):
         for depth in range(3):
             outputs = width * 2**depth
             layers += [
-                *(nn.Conv2d(channels, outputs, 3, padding=1), nn.GroupNorm(4, outputs)),
-                *(nn.ReLU(), nn.MaxPool2d(2)),
+                nn.Conv2d(channels, outputs, 3, padding=1),
+                nn.GroupNorm(4, outputs),
+                nn.ReLU(),
+                nn.MaxPool2d(2),
             ]
             channels = outputs
         self.layers = nn.Sequential(*layers, nn.Flatten())

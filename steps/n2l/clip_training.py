@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from steps.n2l import embeddings
 from steps.n2l.clip import Clip, ConvTower, FeatureTower, LetterTower, as_letters, contrastive
 from steps.n2l.config import Train
+from steps.shared import tensor_files
 from steps.shared.fit import Fit
 from steps.shared.runtime import InputError, is_main_process, read_json, stream, write_csv
 from steps.shared.schedules import warmup_cosine
@@ -23,11 +22,9 @@ HISTORY = ("step", "train_loss", "learning_rate", "grad_norm")
 
 def read_data(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return what prepare left: the manifest and the tensors beside it."""
-    note = read_json(manifest)
-    try:
-        return note, load_file(manifest.with_suffix(".safetensors"))
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{manifest}: its tensors cannot be read ({error})") from None
+    path = manifest.with_suffix(".safetensors")
+    tensors = tensor_files.read(path, "data as prepare writes them", framework="torch")
+    return read_json(manifest), tensors
 
 
 def build(note: dict[str, Any], data: dict[str, Tensor], config: Train, seed: int) -> Clip:

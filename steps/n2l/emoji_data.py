@@ -61,8 +61,11 @@ def prepare(config: Emoji, assets: list[Path]) -> tuple[dict[str, Any], dict[str
         [f"a picture of a {text}" for text in texts], _file(files, "model.safetensors").parent
     )
     manifest = {
-        **{"kind": "emoji", "classes": [names[place].name for place in chosen], "names": texts},
-        **{"num_test": config.num_test, "vendors": list(VENDORS)},
+        "kind": "emoji",
+        "classes": [names[place].name for place in chosen],
+        "names": texts,
+        "num_test": config.num_test,
+        "vendors": list(VENDORS),
     }
     return manifest, arrays
 

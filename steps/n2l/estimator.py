@@ -23,7 +23,7 @@ from steps.n2l.labelling import Options, label_task, with_length
 from steps.n2l.refine import Rule, fused, probabilities, zero_shot
 from steps.n2l.ridge import Form, one_hot, recursion, widened
 from steps.n2l.weights import Scope, Within
-from steps.shared.atomic import atomic_path
+from steps.shared import tensor_files
 from steps.shared.runtime import InputError
 
 
@@ -177,8 +177,6 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write everything learnt and every parameter but `encode` to one safetensors file."""
-        from safetensors.numpy import save_file
-
         check_is_fitted(self)
         arrays = {f"state.{key}": value for key, value in self.recursion_.state.items()}
         arrays |= {"coef": self.coef_}
@@ -190,23 +188,16 @@ class N2LClassifier(ClassifierMixin, BaseEstimator):
             "feature_names": list(getattr(self, "feature_names_in_", [])),
             "rng": self.rng_.bit_generator.state,
         }
-        with atomic_path(path) as temporary:
-            arrays = {key: np.ascontiguousarray(value) for key, value in arrays.items()}
-            # numpy's numbers are no JSON
-            text = json.dumps(note, sort_keys=True, default=lambda value: value.item())
-            save_file(arrays, temporary, metadata={"n2l": text})
+        # numpy's numbers are no JSON
+        text = json.dumps(note, sort_keys=True, default=lambda value: value.item())
+        tensor_files.write(path, arrays, {"n2l": text})
 
     @classmethod
     def load(cls, path: str | Path, encode: Callable | None = None) -> "N2LClassifier":
         """Return a saved classifier; it predicts at once, and learns new names with an `encode`."""
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(path, framework="np") as file:
-                note = json.loads(file.metadata()["n2l"])
-                arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
-            raise InputError(f"{path}: not a saved N2LClassifier ({error})") from None
+        what = "a saved N2LClassifier"
+        note = tensor_files.read_note(path, what, "n2l")
+        arrays = tensor_files.read(path, what, framework="numpy")
         model = cls(encode, **note["params"])
         model.coef_, model.text_CD_ = arrays["coef"], arrays.get("text")
         model.n_features_in_ = len(model.coef_)

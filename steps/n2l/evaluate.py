@@ -15,10 +15,11 @@ from steps.n2l import baselines, embeddings, learner, measures
 from steps.n2l.config import Merge
 from steps.n2l.labelling import Labelled, with_length
 from steps.n2l.refine import fused, zero_shot
+from steps.shared import tensor_files
 from steps.shared.config import read_config, step_parser
-from steps.shared.runtime import InputError, read_csv, run_step, write_csv
+from steps.shared.runs import Run, run_of, write_runs
+from steps.shared.runtime import InputError, read_csv, run_step
 
-RUN = ["table", "dataset", "split", "row", "metric", "seed", "x", "value"]
 MEASURES = ("average", "last", "forgetting")
 Key = tuple[str, str, str, str, Any]  # table, split, row, metric, x
 Arrays = dict[str, np.ndarray]
@@ -55,27 +56,22 @@ def main(argv: list[str] | None = None) -> None:
         table = args.dataset if line["table"] == "main" else line["table"]
         key = (table, line["split"], line["row"], line["metric"], line["x"])
         values[key].append(float(line["value"]))
-    write_csv(args.out / f"{args.dataset}_seed{args.seed}.csv", RUN, _runs(values, args))
+    runs = _runs(values, args.dataset)
+    write_runs(args.out / f"{args.dataset}_seed{args.seed}.csv", runs, seed=args.seed)
 
 
-def _runs(values: dict[Key, list[float]], args: Any) -> Iterable[dict[str, Any]]:
+def _runs(values: dict[Key, list[float]], dataset: str) -> Iterable[Run]:
     for (table, split, row, metric, x), own in values.items():
         if table in ("norms", "identities") and split != "b0":
             continue
         combine = max if metric.endswith("_error") else fmean
-        names = {"table": table, "dataset": args.dataset, "split": split, "row": row}
-        yield names | {"metric": metric, "seed": args.seed, "x": x, "value": combine(own)}
+        run = run_of(table, split, metric, combine(own), x)
+        yield run | {"dataset": dataset, "row": row}
 
 
 def read_labels(path: Path) -> Arrays:
     """Read labels.safetensors."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{path}: not labels as merge writes them ({error})") from None
+    return tensor_files.read(path, "labels as merge writes them", framework="numpy")
 
 
 def labels_of(arrays: Arrays, protocol: str, given: learner.Problem) -> dict[str, list[Labelled]]:

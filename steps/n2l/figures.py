@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 Runs = Sequence[Mapping[str, str]]
 BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
 LINES = {
-    **{"labels": BLACK, "n2l": BLUE, "ranpac": ORANGE, "rail": RED, "acil": GREEN},
-    **{"zero_shot": GREY, "sequential": PINK},
+    "labels": BLACK,
+    "n2l": BLUE,
+    "ranpac": ORANGE,
+    "rail": RED,
+    "acil": GREEN,
+    "zero_shot": GREY,
+    "sequential": PINK,
 }
 SHORT = {
     "labels": "true labels",
@@ -124,7 +129,7 @@ def confusion(tasks: Mapping[str, list[dict[str, np.ndarray]]]) -> "Figure":
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(
-        *(1, 2 * len(tasks)), figsize=(3.4 * 2 * len(tasks), 3.5), squeeze=False
+        1, 2 * len(tasks), figsize=(3.4 * 2 * len(tasks), 3.5), squeeze=False
     )
     for place, (name, parts) in enumerate(tasks.items()):
         shown = parts if name == "digits" else parts[:1]

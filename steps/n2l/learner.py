@@ -76,9 +76,14 @@ class Problem(NamedTuple):
         """Return how a row labels."""
         config = self.config
         return Options(
-            **{"refine": row.refine, "inter": row.inter, "intra": row.intra},
-            **{"scope": config.scope, "iterations": config.iterations, "ridge": config.ridge},
-            **{"zero_shot_scale": self.scale, "entropy_scale": config.entropy_scale},
+            refine=row.refine,
+            inter=row.inter,
+            intra=row.intra,
+            scope=config.scope,
+            iterations=config.iterations,
+            ridge=config.ridge,
+            zero_shot_scale=self.scale,
+            entropy_scale=config.entropy_scale,
             theta=config.theta if theta is None else theta,
         )
 

@@ -32,7 +32,9 @@ def over_tasks(right_TN: Sequence[np.ndarray], task_N: np.ndarray) -> dict[str, 
     best_T = np.nanmax(by_task_TT, axis=0)
     lost_T = best_T[:-1] - by_task_TT[-1, :-1]
     return {
-        **{"curve": curve, "average": float(np.mean(curve)), "last": curve[-1]},
+        "curve": curve,
+        "average": float(np.mean(curve)),
+        "last": curve[-1],
         "forgetting": float(lost_T.mean()) if num_tasks > 1 else 0.0,
     }
 

@@ -13,7 +13,7 @@ import numpy as np
 from steps.n2l import embeddings, learner, measures
 from steps.n2l.config import Merge
 from steps.n2l.labelling import Labelled
-from steps.shared.atomic import atomic_path
+from steps.shared import tensor_files
 from steps.shared.config import read_config, step_parser
 from steps.shared.runtime import InputError, run_step, write_csv
 
@@ -50,10 +50,7 @@ def main(argv: list[str] | None = None) -> None:
                 lines += [{"x": "", **line, "split": name} for line in own]
             if name == "b0":
                 arrays |= for_figures(given)
-    from safetensors.numpy import save_file
-
-    with atomic_path(args.out / "labels.safetensors") as temporary:
-        save_file(arrays, temporary)
+    tensor_files.write(args.out / "labels.safetensors", arrays)
     write_csv(args.out / "labels.csv", LABELS, lines)
 
 
@@ -130,11 +127,11 @@ def for_figures(given: learner.Problem) -> dict[str, np.ndarray]:
     labels = learner.labelled(given, learner.N2L, 0)
     for task, (part, found) in enumerate(zip(given.tasks, labels, strict=True)):
         arrays |= {
-            **{f"figure/true/{task}": part.first + part.true_N},
-            **{f"figure/before/{task}": part.first + found.before_N},
-            **{f"figure/after/{task}": part.first + found.labels_N},
-            **{f"figure/singular/{task}": found.singular},
-            **{f"figure/theta/{task}": np.array([found.theta])},
+            f"figure/true/{task}": part.first + part.true_N,
+            f"figure/before/{task}": part.first + found.before_N,
+            f"figure/after/{task}": part.first + found.labels_N,
+            f"figure/singular/{task}": found.singular,
+            f"figure/theta/{task}": np.array([found.theta]),
         }
     return arrays
 

@@ -20,7 +20,7 @@ class Files:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Take the whole configuration."""
-        self.config, self.scale = config, config["scale"]
+        self.config = config
         self.block: Mapping[str, Any] = config["papers"]["n2l"]
         self.rows: list[str] = self.block["rows"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from steps.n2l.config import Prepare, part
 from steps.n2l.data_config import MODULES
-from steps.shared.atomic import atomic_path
+from steps.shared import tensor_files
 from steps.shared.config import read_config, step_parser
 from steps.shared.runtime import InputError, deterministic, run_step, sha256_file, write_json
 
@@ -26,7 +26,6 @@ def main(argv: list[str] | None = None) -> None:
     config = getattr(read, args.dataset)
     if config is None:
         raise InputError(f"--dataset {args.dataset}: the configuration has no such data set")
-    from safetensors.torch import save_file
     from torch import as_tensor
 
     deterministic(args.threads)
@@ -34,8 +33,7 @@ def main(argv: list[str] | None = None) -> None:
         config, args.assets
     )
     path = args.out / f"{args.dataset}.safetensors"
-    with atomic_path(path) as temporary:
-        save_file({key: as_tensor(value).contiguous() for key, value in arrays.items()}, temporary)
+    tensor_files.write(path, {key: as_tensor(value) for key, value in arrays.items()})
     sizes = {key: list(value.shape) for key, value in arrays.items()}
     write_json(
         args.out / f"{args.dataset}.json", manifest | {"shapes": sizes, "sha256": sha256_file(path)}

@@ -131,7 +131,7 @@ class QR:
         targets = np.vstack([rotated_DC, widened(y_NC, num_classes)])
         factored, tau, _, _ = lapack.dgeqrf(stacked, overwrite_a=True)
         turned, _, _ = lapack.dormqr(
-            *("L", "T", factored, tau, targets), 64 * max(1, num_classes), overwrite_c=True
+            "L", "T", factored, tau, targets, 64 * max(1, num_classes), overwrite_c=True
         )
         root_DD = np.triu(factored[:num_features])
         self.state = {"root": root_DD, "rotated": turned[:num_features].copy()}

@@ -7,7 +7,7 @@ from steps.n2l.config import Train
 from steps.shared.config import read_config, step_parser
 from steps.shared.job_state import job_key, training_state
 from steps.shared.runtime import deterministic, is_main_process, run_step
-from steps.shared.tracking import log_run, open_run
+from steps.shared.tracking import log_run, open_run, training_run
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -28,14 +28,9 @@ def main(argv: list[str] | None = None) -> None:
         clip_training.write(args, note, data, None)
         return
     key = job_key(
-        *("steps.n2l.train", args),
-        **{"paper": "n2l", "row": args.row, "config": config},
-        inputs=[args.data],
+        "steps.n2l.train", args, paper="n2l", row=args.row, config=config, inputs=[args.data]
     )
-    run = {
-        **{"scale": args.scale, "paper": "n2l", "phase": "train", "row": args.row},
-        **{"seed": args.seed, "config": config.model_dump()},
-    }
+    run = training_run(args, paper="n2l", row=args.row, config=config)
     with training_state(args.state, key) as state:
         with open_run(**run) if is_main_process() else nullcontext() as live:
             fit = clip_training.train(note, data, config, args, state, live)

@@ -6,16 +6,13 @@ Shapes: B sequences, T tokens, C width, H heads, D = C / H, L layers.
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from steps.quest.attention import RowAttention
-from steps.shared.runtime import InputError, atomic_path
+from steps.shared import tensor_files
 
 
 class Block(nn.Module):
@@ -95,20 +92,16 @@ def initialise(model: nn.Module, *, layers: int, generator: torch.Generator) -> 
 
 def save(path: Path, model: nn.Module) -> None:
     """Write a model to one safetensors file, its `settings` (what it was built from) included."""
-    tensors = {name: value.cpu().contiguous() for name, value in model.state_dict().items()}
+    tensors = {name: value.cpu() for name, value in model.state_dict().items()}
     note = {"model": json.dumps(model.settings, sort_keys=True)}
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary, metadata=note)
+    tensor_files.write(path, tensors, note)
 
 
 def load(path: Path, build: Callable[..., nn.Module], what: str) -> nn.Module:
     """Return `build(**settings)` with the tensors that `save` wrote, in evaluation mode."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            settings: dict[str, Any] = json.loads(file.metadata()["model"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        model = build(**settings)
-        model.load_state_dict(tensors)
-    except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
-        raise InputError(f"{path}: not a {what} as train writes it ({error})") from None
+    what = f"a {what} as train writes it"
+    model = tensor_files.read_note(path, what, "model", lambda settings: build(**settings))
+    model.load_state_dict(
+        tensor_files.read(path, what, names=model.state_dict(), framework="torch")
+    )
     return model.eval()

@@ -53,9 +53,11 @@ def describe(config: ImageData) -> dict[str, Any]:
         )
     count = min(config.num_test, len(open_split(config.name, test)))
     return {
-        **{"classes": rows.features["label"].num_classes, "test_split": test},
+        "classes": rows.features["label"].num_classes,
+        "test_split": test,
         "images": {
-            **{"train": len(rows) - config.num_validation, "test": count},
+            "train": len(rows) - config.num_validation,
+            "test": count,
             "validation": config.num_validation,
         },
     }

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from steps.quest import digits
 from steps.quest.corruptions import corrupt
+from steps.shared import tensor_files
+from steps.shared.digits import Digits
 from steps.shared.runtime import InputError, read_json
 
 Chunks = Iterable[tuple[Tensor, Tensor]]
@@ -43,14 +43,11 @@ class PackagedDigits:
 
     def __init__(self, note: dict[str, Any], path: Path) -> None:
         """Read the tensors beside the manifest."""
-        try:
-            tensors = load_file(path)
-            table = digits.Digits(tensors["images"].numpy(), tensors["labels"].numpy())
-        except (OSError, KeyError, SafetensorError) as error:
-            raise InputError(f"{path}: not digits as prepare writes them ({error})") from None
-        self.note, self.table = note, table
+        what, names = "digits as prepare writes them", Digits._fields
+        self.note = note
+        self.table = Digits(**tensor_files.read(path, what, names=names, framework="numpy"))
 
-    def split(self, seed: int) -> dict[str, digits.Digits]:
+    def split(self, seed: int) -> dict[str, Digits]:
         """Return the digits of a seed by split."""
         sizes = {name: self.note[name] for name in ("num_validation", "num_test")}
         return digits.split_digits(self.table, **sizes, seed=seed)

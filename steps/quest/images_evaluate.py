@@ -17,8 +17,9 @@ from steps.quest.attacks import fgsm, pgd
 from steps.quest.images_config import ImageMeasures
 from steps.quest.images_data import Chunks, ImageSet, first_images, open_images
 from steps.quest.images_measure import accuracy, measure
-from steps.quest.runs import Run, run_of, write_runs
-from steps.shared.runtime import deterministic, progress, read_json, torch_generator, write_csv
+from steps.shared import selection
+from steps.shared.runs import Run, run_of, write_runs
+from steps.shared.runtime import deterministic, progress, torch_generator, write_csv
 
 MAP = ["split", "row", "place", "value"]
 SHOWN = 28  # pixels along the side of the image in the figure
@@ -39,10 +40,9 @@ def run(args: argparse.Namespace, config: ImageMeasures) -> None:
     images = open_images(args.data, workers=args.threads - 1)
     tests = test_images(images, config, args.seed)
     runs, maps = [], []
-    selection = read_json(args.selection)
-    for row, entry in progress(selection.items(), total=len(selection), label="quest images"):
-        folder = args.selection.parent / entry["folder"]
-        model = vit.load(folder / "model.safetensors").to(device)
+    models = selection.read(args.selection)
+    for row, chosen in progress(models.items(), total=len(models), label="quest images"):
+        model = vit.load(chosen.folder / "model.safetensors").to(device)
         for found in measure_row(model, tests, config, args.seed):
             runs.append({"dataset": "images", **found, "row": row})
         maps += [{**line, "row": row} for line in attention_lines(model, tests, config)]
@@ -97,7 +97,9 @@ def _attacks(
         moved = fgsm(model, images, labels, radius=radius, batch_size=size)
         yield "fgsm", radius, accuracy(model, _split(moved, labels, size))
         moved = pgd(
-            *(model, images, labels),
+            model,
+            images,
+            labels,
             radius=radius,
             step_size=config.pgd_step * radius,
             steps=config.pgd_steps,

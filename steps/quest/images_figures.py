@@ -52,7 +52,7 @@ def robustness(runs: Runs, labels: Mapping[str, str]) -> "Figure":
     rows = rows_in(runs, "images", labels)
     others = [row for row in rows if row != BASE]
     figure, axes = plt.subplots(
-        *(1, len(PANELS)), figsize=(12, 4.4), sharey=True, width_ratios=[4, 3, 3]
+        1, len(PANELS), figsize=(12, 4.4), sharey=True, width_ratios=[4, 3, 3]
     )
     for ax, panel in zip(axes, PANELS, strict=True):
         x, values = _accuracies(runs, panel, rows)

@@ -4,7 +4,9 @@ import argparse
 from typing import Any
 
 from steps.quest.images_config import ImageData
-from steps.shared.runtime import InputError, atomic_path, sha256_file, write_json
+from steps.shared import tensor_files
+from steps.shared.digits import CLASSES, SIDE, read_digits
+from steps.shared.runtime import InputError, sha256_file, write_json
 
 
 def run(args: argparse.Namespace, config: ImageData) -> None:
@@ -15,24 +17,21 @@ def run(args: argparse.Namespace, config: ImageData) -> None:
 
 
 def _digits(args: argparse.Namespace, config: ImageData) -> dict[str, Any]:
-    import torch
-    from safetensors.torch import save_file
-
     from steps.quest import digits
 
     if len(args.assets) != 1:
         raise InputError(f"--assets: {len(args.assets)} files: the digits are in one")
-    if config.image_size != digits.SIDE:
-        raise InputError(f"image_size = {config.image_size}: digits have {digits.SIDE} pixels")
-    table = digits.read_digits(args.assets[0])
+    if config.image_size != SIDE:
+        raise InputError(f"image_size = {config.image_size}: digits have {SIDE} pixels")
+    table = read_digits(args.assets[0])
     sizes = {"num_validation": config.num_validation, "num_test": config.num_test}
     parts = digits.split_digits(table, **sizes, seed=0)  # refuses what does not fit
     path = args.out / "images.safetensors"
-    tensors = {name: torch.from_numpy(part).contiguous() for name, part in table._asdict().items()}
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary)
+    tensor_files.write(path, table._asdict())
     return {
-        **{"channels": 1, "classes": digits.CLASSES, "sha256": sha256_file(path)},
+        "channels": 1,
+        "classes": CLASSES,
+        "sha256": sha256_file(path),
         "images": {split: len(part.labels) for split, part in parts.items()},
     }
 

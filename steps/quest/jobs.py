@@ -11,6 +11,7 @@ from typing import Any
 from steps.shared.config import StepConfig, read_config
 from steps.shared.job_state import job_key, training_state
 from steps.shared.runtime import InputError
+from steps.shared.tracking import log_run, training_run
 
 
 def task_function(task: str, phase: str) -> Callable[..., None]:
@@ -39,7 +40,8 @@ def read_task(args: argparse.Namespace, phase: str) -> Any:
 def training_job(args: argparse.Namespace, config: StepConfig) -> Iterator[Path]:
     """Hold the state folder of the job that trains `args.rows` of a task for one seed."""
     key = job_key(
-        *(f"steps.quest.{args.task}_train", args),
+        f"steps.quest.{args.task}_train",
+        args,
         paper="quest",
         row="-".join([args.task, *args.rows]),
         config=config,
@@ -51,15 +53,10 @@ def training_job(args: argparse.Namespace, config: StepConfig) -> Iterator[Path]
 
 def identity(args: argparse.Namespace, config: StepConfig, row: str) -> dict[str, Any]:
     """Return what names the W&B run of one row and seed."""
-    return {
-        **{"scale": args.scale, "paper": "quest", "phase": "train", "row": f"{args.task}-{row}"},
-        **{"seed": args.seed, "config": config.model_dump()},
-    }
+    return training_run(args, paper="quest", row=f"{args.task}-{row}", config=config)
 
 
 def mirror(args: argparse.Namespace, config: StepConfig, row: str, summary: dict[str, Any]) -> None:
     """Send a trained row's history to W&B."""
-    from steps.shared.tracking import log_run
-
     history = args.out / row / f"seed{args.seed}" / "history.csv"
     log_run(**identity(args, config, row), history=history, summary=summary)

@@ -7,8 +7,9 @@ import torch
 from steps.quest import language_model
 from steps.quest.language_config import LanguageMeasures
 from steps.quest.language_measure import measure, token_file
-from steps.quest.runs import run_of, write_runs
+from steps.shared import selection
 from steps.shared.loss import bits_per_byte
+from steps.shared.runs import run_of, write_runs
 from steps.shared.runtime import deterministic, progress, read_json
 from steps.shared.token_files import open_tokens, sequential_batches
 
@@ -19,9 +20,9 @@ def run(args: argparse.Namespace, config: LanguageMeasures) -> None:
     device = "cuda" if args.device == "auto" and torch.cuda.is_available() else "cpu"
     facts = read_json(args.data)["splits"]["test"]
     runs = []
-    selection = read_json(args.selection)
-    for row, entry in progress(selection.items(), total=len(selection), label="quest language"):
-        model = language_model.load(args.selection.parent / entry["folder"] / "model.safetensors")
+    models = selection.read(args.selection)
+    for row, chosen in progress(models.items(), total=len(models), label="quest language"):
+        model = language_model.load(chosen.folder / "model.safetensors")
         context = model.settings["context"]
         tokens = open_tokens(token_file(args.data, "test"), context)
         windows = sequential_batches(tokens, batch=config.batch_size, context=context)

@@ -21,8 +21,10 @@ class LanguageModel(nn.Module):
     def __init__(self, row: str, shape: BlockShape, *, vocabulary: int, context: int) -> None:
         super().__init__()
         self.settings = {
-            **{"row": row, "shape": shape.model_dump()},
-            **{"vocabulary": vocabulary, "context": context},
+            "row": row,
+            "shape": shape.model_dump(),
+            "vocabulary": vocabulary,
+            "context": context,
         }
         self.tokens = nn.Embedding(vocabulary, shape.width)
         self.positions = nn.Parameter(torch.zeros(context, shape.width))

@@ -23,7 +23,8 @@ class Task(NamedTuple):
 TASKS = {
     "toy": Task("toy", ["toy_attention", "toy_logits", "toy_rates"], maps=True, launched=False),
     "images": Task(
-        *("images", ["images_robustness", "images_attention", "images_training"]),
+        "images",
+        ["images_robustness", "images_attention", "images_training"],
         maps=True,
         launched=True,
     ),

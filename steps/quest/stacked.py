@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from steps.shared.runtime import atomic_path, log, progress
+from steps.shared import tensor_files
+from steps.shared.runtime import log, progress
 
 ADAM_EPS = 1e-8  # torch's own
 
@@ -123,7 +122,7 @@ class Stack:
 
     def state_tensors(self) -> dict[str, Tensor]:
         """Return the weights by name, each (M, ...), to be written."""
-        return {name: value.detach().contiguous() for name, value in self.parameters().items()}
+        return {name: value.detach() for name, value in self.parameters().items()}
 
     def load_weights(self, tensors: dict[str, Tensor]) -> None:
         """Take weights as `state_tensors` gives them."""
@@ -135,16 +134,15 @@ class Stack:
         return {name: getattr(self, name).detach() for name in names}
 
     def _save(self, path: Path) -> None:
-        # a single metadata key: safetensors writes several in no fixed order
         note = json.dumps({"update": self.update, "history": self.history})
-        with atomic_path(path) as temporary:
-            save_file(self._moments(), temporary, metadata={"stack": note})
+        tensor_files.write(path, self._moments(), {"stack": note})
 
     def _load(self, path: Path) -> None:
-        with safe_open(path, framework="pt") as file:
-            note = json.loads(file.metadata()["stack"])
-            for name, value in self._moments().items():
-                value.copy_(file.get_tensor(name))
+        what, own = "a checkpoint of a stack", self._moments()
+        note = tensor_files.read_note(path, what, "stack")
+        tensors = tensor_files.read(path, what, names=own, framework="torch")
+        for name, value in own.items():
+            value.copy_(tensors[name])
         self.update = note["update"]
         self.history = [Line(*line) for line in note["history"]]
 

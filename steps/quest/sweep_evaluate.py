@@ -5,38 +5,31 @@ image is needed. Shapes: L history lines, M models (one a rate).
 """
 
 import argparse
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
-from steps.quest.runs import Run, run_of, write_runs
 from steps.quest.sweep_config import Sweep, SweepMeasures, column
-from steps.shared.runtime import InputError, read_csv, read_json
+from steps.shared import selection, tensor_files
+from steps.shared.runs import Run, run_of, write_runs
+from steps.shared.runtime import read_csv, read_json
 
 
 def run(args: argparse.Namespace, config: SweepMeasures) -> None:
     """Write the runs of one seed."""
     guess = math.log(read_json(args.data)["classes"])
     runs = []
-    for row, entry in read_json(args.selection).items():
-        folder = args.selection.parent / entry["folder"]
-        sweep = _sweep(folder / "model.safetensors")
-        values = read_history(folder / "history.csv", sweep.learning_rates)
+    for row, chosen in selection.read(args.selection).items():
+        model = chosen.folder / "model.safetensors"
+        sweep = tensor_files.read_note(
+            model, "a sweep as train writes it", "sweep", Sweep.model_validate
+        )
+        values = read_history(chosen.folder / "history.csv", sweep.learning_rates)
         for found in measure_row(sweep.learning_rates, values, config, guess):
             runs.append({"dataset": "images", **found, "row": row})
     write_runs(args.out / f"sweep_seed{args.seed}.csv", runs, seed=args.seed)
-
-
-def _sweep(path: Path) -> Sweep:
-    try:
-        with safe_open(path, framework="np") as file:
-            return Sweep.model_validate(json.loads(file.metadata()["sweep"]))
-    except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
-        raise InputError(f"{path}: not a sweep as train writes it ({error})") from None
 
 
 def read_history(path: Path, rates: list[float]) -> dict[str, np.ndarray]:

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import torch.nn.functional as F
-from safetensors.torch import save_file
 from torch import Tensor
 
 from steps.quest import vit
@@ -20,7 +19,8 @@ from steps.quest.images_data import ImageSet, open_images
 from steps.quest.jobs import mirror, training_job
 from steps.quest.stacked import Stack
 from steps.quest.sweep_config import Sweep, column
-from steps.shared.runtime import InputError, atomic_path, write_csv
+from steps.shared import tensor_files
+from steps.shared.runtime import InputError, write_csv
 from steps.shared.schedules import warmup
 
 
@@ -92,8 +92,7 @@ def measure(stack: Stack, *, probes: dict[str, tuple[Tensor, Tensor]]) -> dict[s
 def write_row(stack: Stack, config: Sweep, out: Path) -> None:
     """Write history.csv (a column a rate and metric) and model.safetensors (all rates)."""
     note = {"sweep": json.dumps(config.model_dump(), sort_keys=True)}
-    with atomic_path(out / "model.safetensors") as temporary:
-        save_file(stack.state_tensors(), temporary, metadata=note)
+    tensor_files.write(out / "model.safetensors", stack.state_tensors(), note)
     lines = []
     for update, values in stack.history:
         line = {"step": update}

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from steps.quest.toy_config import SPLITS, Problem
+from steps.shared import tensor_files
 from steps.shared.runtime import InputError, read_json, stream
 
 if TYPE_CHECKING:
@@ -77,15 +77,20 @@ def training_samples(
 
 def load(manifest: Path) -> tuple[Problem, np.ndarray, dict[str, Samples]]:
     """Return the problem, b and the test samples by split, as `prepare` wrote them."""
-    path = manifest.with_suffix(".safetensors")
+    note = read_json(manifest)
     try:
-        problem = Problem.model_validate(read_json(manifest)["problem"])
-        with safe_open(path, framework="pt") as file:
-            bias = file.get_tensor("bias").numpy()
-            tests = {
-                split: Samples(*(file.get_tensor(f"{split}.{name}") for name in Samples._fields))
-                for split in SPLITS
-            }
-    except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
-        raise InputError(f"{path}: not the toy's data as prepare writes it ({error})") from None
-    return problem, bias, tests
+        problem = Problem.model_validate(note["problem"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{manifest}: not the toy's problem ({error})") from None
+    names = [f"{split}.{field}" for split in SPLITS for field in Samples._fields]
+    tensors = tensor_files.read(
+        manifest.with_suffix(".safetensors"),
+        "the toy's data as prepare writes it",
+        names=["bias", *names],
+        framework="torch",
+    )
+    tests = {
+        split: Samples(*(tensors[f"{split}.{field}"] for field in Samples._fields))
+        for split in SPLITS
+    }
+    return problem, tensors["bias"].numpy(), tests

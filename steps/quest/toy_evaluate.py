@@ -4,7 +4,6 @@ Shapes: M models of a grid, B samples, N tokens.
 """
 
 import argparse
-import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,15 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from kernels.quest import quest_attention
 from steps.quest import rows, toy, toy_train
-from steps.quest.runs import Run, run_of, write_runs
 from steps.quest.stacked import Stack
 from steps.quest.toy_config import SPLITS, TABLES, Problem, Toy, ToyMeasures, grid
-from steps.shared.runtime import InputError, deterministic, progress, read_json, write_csv
+from steps.shared import selection, tensor_files
+from steps.shared.runs import Run, run_of, write_runs
+from steps.shared.runtime import deterministic, progress, write_csv
 
 MAP = ["dataset", "split", "row", "sample", "token", "is_answer", "attention"]
 
@@ -29,11 +28,9 @@ def run(args: argparse.Namespace, config: ToyMeasures) -> None:
     """Write the runs of one seed and the attention in a few samples."""
     deterministic(args.threads)
     runs, maps = [], []
-    selection = read_json(args.selection)
-    for row, entry in progress(selection.items(), total=len(selection), label="quest toy"):
-        folder = args.selection.parent / entry["folder"]
-        paths = [folder / name for name in entry["sha256"]]
-        for found, lines in measure_row(row, paths, args.data, config):
+    models = selection.read(args.selection)
+    for row, chosen in progress(models.items(), total=len(models), label="quest toy"):
+        for found, lines in measure_row(row, chosen.files, args.data, config):
             runs += found
             maps += lines
     write_runs(args.out / f"toy_seed{args.seed}.csv", runs, seed=args.seed)
@@ -50,14 +47,10 @@ class Measured(NamedTuple):
 
 def load_stack(path: Path, form: str, row: str, problem: Problem) -> tuple[Stack, Toy]:
     """Return a trained stack and the configuration that made it."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            config = Toy.model_validate(json.loads(file.metadata()["toy"]))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, KeyError, TypeError, ValueError, SafetensorError) as error:
-        raise InputError(f"{path}: not a toy grid as train writes it ({error})") from None
+    what = "a toy grid as train writes it"
+    config = tensor_files.read_note(path, what, "toy", Toy.model_validate)
     stack = toy_train.new_stack(form, row, problem, config, seed=0)
-    stack.load_weights(tensors)
+    stack.load_weights(tensor_files.read(path, what, names=stack.shapes, framework="torch"))
     return stack, config
 
 
@@ -121,7 +114,7 @@ def _rate_runs(found: Measured, config: Toy) -> Iterator[Run]:
 
 def _key_norm_runs(table: str, history: Path, config: Toy, form: str) -> Iterator[Run]:
     """Yield the key-norm ratio of biased answer tokens before and after training."""
-    _, ratio_LM = toy_train.read_history(history, config, form, "key_norm_ratio")
+    ratio_LM = toy_train.read_history(history, config, form, "key_norm_ratio")
     yield run_of(table, "biased", "key_norm_ratio_start", _geometric_mean(ratio_LM[0]))
     yield run_of(table, "biased", "key_norm_ratio", _geometric_mean(ratio_LM[-1]))
 

@@ -74,7 +74,7 @@ def toy_attention(maps: Runs, labels: Mapping[str, str]) -> "Figure":
 
     rows = [row for row in labels if any(line["row"] == row for line in maps)]
     figure, axes = plt.subplots(
-        *(len(TITLES), len(rows)), figsize=(1.9 * len(rows), 4.2), squeeze=False
+        len(TITLES), len(rows), figsize=(1.9 * len(rows), 4.2), squeeze=False
     )
     for axes_of_split, (split, title) in zip(axes, TITLES.items(), strict=True):
         for ax, row in zip(axes_of_split, rows, strict=True):
@@ -132,7 +132,7 @@ def toy_rates(runs: Runs, labels: Mapping[str, str]) -> "Figure":
 
     forms = [form for form in FORMS if any(run["dataset"] == form for run in runs)]
     figure, axes = plt.subplots(
-        *(len(forms), len(TITLES)), figsize=(10.5, 3.6 * len(forms)), squeeze=False
+        len(forms), len(TITLES), figsize=(10.5, 3.6 * len(forms)), squeeze=False
     )
     for axes_of_form, form in zip(axes, forms, strict=True):
         own = [run for run in runs if run["dataset"] == form]

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from safetensors.torch import save_file
 from torch import Tensor
 
 from steps.quest import toy, toy_models
 from steps.quest.jobs import mirror, training_job
 from steps.quest.stacked import Stack
 from steps.quest.toy_config import Problem, Toy, column, forms_of, grid
-from steps.shared.runtime import atomic_path, read_csv, stream, torch_generator, write_csv
+from steps.shared import tensor_files
+from steps.shared.runtime import read_csv, stream, torch_generator, write_csv
 
 
 def run(args: argparse.Namespace, config: Toy) -> None:
@@ -118,8 +118,7 @@ def write_row(stacks: dict[str, Stack], config: Toy, out: Path) -> None:
     note = {"toy": json.dumps(config.model_dump(), sort_keys=True)}
     lines: dict[int, dict[str, float]] = {}
     for form, stack in stacks.items():
-        with atomic_path(out / f"{form}.safetensors") as temporary:
-            save_file(stack.state_tensors(), temporary, metadata=note)
+        tensor_files.write(out / f"{form}.safetensors", stack.state_tensors(), note)
         for update, values in stack.history:
             line = lines.setdefault(update, {"step": update})
             for metric, value_M in values.items():
@@ -129,9 +128,8 @@ def write_row(stacks: dict[str, Stack], config: Toy, out: Path) -> None:
     write_csv(out / "history.csv", list(lines[0]), ordered)
 
 
-def read_history(path: Path, config: Toy, form: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the updates (L) and a metric (L, M) of one form from history.csv."""
+def read_history(path: Path, config: Toy, form: str, metric: str) -> np.ndarray:
+    """Return a metric (L, M) of one form from history.csv."""
     names = [column(form, rate, decay, metric) for rate, decay in grid(config)]
     lines = [line for line in read_csv(path) if line[names[0]]]  # a shorter form ends earlier
-    values_LM = np.array([[float(line[name]) for name in names] for line in lines])
-    return np.array([int(line["step"]) for line in lines]), values_LM
+    return np.array([[float(line[name]) for name in names] for line in lines])

@@ -33,8 +33,11 @@ class VisionTransformer(nn.Module):
         if image_size % shape.patch:
             raise InputError(f"patch = {shape.patch}: must divide the image's {image_size} pixels")
         self.settings = {
-            **{"row": row, "shape": shape.model_dump(), "image_size": image_size},
-            **{"channels": channels, "classes": classes},
+            "row": row,
+            "shape": shape.model_dump(),
+            "image_size": image_size,
+            "channels": channels,
+            "classes": classes,
         }
         self.expected, self.patch = (channels, image_size, image_size), shape.patch
         tokens = 1 + (image_size // shape.patch) ** 2

@@ -167,14 +167,9 @@ def from_tensors(path: str, tensors: "Mapping[str, torch.Tensor]") -> Checkpoint
     return Checkpoint(Path(path), specs, data)
 
 
-def side_files(path: Path, save_dtype: str | None) -> dict[str, bytes]:
-    """Return a folder's small files by name; the dtype in config.json follows `save_dtype`."""
+def side_files(path: Path) -> dict[str, bytes]:
+    """Return a folder's small files by name."""
     if path.is_file():
         return {}
     files = [file for file in sorted(path.iterdir()) if file.suffix in SIDE_FILES]
-    extra = {file.name: file.read_bytes() for file in files if file.name != INDEX}
-    if save_dtype and "config.json" in extra:
-        config = json.loads(extra["config.json"])
-        config |= {key: save_dtype for key in ("dtype", "torch_dtype") if key in config}
-        extra["config.json"] = (json.dumps(config, indent=2) + "\n").encode()
-    return extra
+    return {file.name: file.read_bytes() for file in files if file.name != INDEX}

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import torch
 
 BLOCK = 65536  # elements summed at once by a thread: a float32 block stays in a 1 MiB cache
-DTYPES = {"float64": "F64", "float32": "F32", "bfloat16": "BF16", "float16": "F16"}
+DTYPES = {"float32": "F32", "float64": "F64"}  # to sum in
 
 
 def merge_checkpoints(
@@ -48,19 +48,18 @@ def merge_checkpoints(
     outs: Sequence[str | Path],
     *,
     accumulate: str,
-    save_dtype: str | None = None,
     threads: int,
 ) -> None:
     """Write one merge of n checkpoints (oldest first) per row of `weights` (curves, n).
 
     An entry of `outs` ending in `.safetensors` becomes one file, any other a folder with the last
-    checkpoint's shards and side files. `save_dtype` None keeps each tensor's dtype. Everything that
-    can be checked beforehand is, and after any InputError nothing new is at `outs`.
+    checkpoint's shards and side files. Everything that can be checked beforehand is, and after any
+    InputError nothing new is at `outs`.
     """
-    merge = _merge([open_checkpoint(folder) for folder in folders], weights, accumulate, save_dtype)
+    merge = _merge([open_checkpoint(folder) for folder in folders], weights, accumulate)
     inputs = [checkpoint.path for checkpoint in merge.checkpoints]
     check_outs(inputs, len(merge.weights), [Path(out) for out in outs])
-    extra = side_files(merge.last.path, save_dtype)
+    extra = side_files(merge.last.path)
     with ExitStack() as stack:
         run = stack.enter_context(_workers(threads))
         writers = [stack.enter_context(CheckpointWriter(out, merge.specs, extra)) for out in outs]
@@ -84,7 +83,6 @@ def merged_tensors(
     weights: Any,
     *,
     accumulate: str,
-    save_dtype: str | None = None,
     threads: int,
     memory: TensorMemory | None = None,
 ) -> "Iterator[tuple[str, list[torch.Tensor]]]":
@@ -92,17 +90,8 @@ def merged_tensors(
 
     `memory` given to several merges: a later one uses again what dropped tensors had.
     """
-    merge = _merge([open_checkpoint(folder) for folder in folders], weights, accumulate, save_dtype)
+    merge = _merge([open_checkpoint(folder) for folder in folders], weights, accumulate)
     yield from _in_memory(merge, threads, memory or TensorMemory())
-
-
-def average(
-    state_dicts: "Sequence[Mapping[str, torch.Tensor]]", weights: Any, *, accumulate: str
-) -> "dict[str, torch.Tensor]":
-    """Return the average of state dicts in memory by `weights` (n,)."""
-    checkpoints = [from_tensors(f"state dict {i}", state) for i, state in enumerate(state_dicts)]
-    merge = _merge(checkpoints, np.reshape(weights, (1, -1)), accumulate, None)
-    return {name: tensor for name, (tensor,) in _in_memory(merge, 1, TensorMemory())}
 
 
 def save_model(path: str | Path, state_dict: "Mapping[str, torch.Tensor]") -> None:
@@ -127,16 +116,19 @@ def load_model(path: str | Path) -> "dict[str, torch.Tensor]":
 
 @dataclass(frozen=True)
 class _Merge:
-    """A validated merge: n checkpoints alike in `specs` (as they will be saved), weights (K, n)."""
+    """A validated merge: n checkpoints alike, weights (K, n)."""
 
     checkpoints: list[Checkpoint]
     weights: np.ndarray
     accumulate: str
-    specs: dict[str, Spec]
 
     @property
     def last(self) -> Checkpoint:
         return self.checkpoints[-1]
+
+    @property
+    def specs(self) -> dict[str, Spec]:
+        return self.last.specs
 
     def sum_into(self, name: str, outs: Sequence[np.ndarray], start: int) -> None:
         """Set each curve's array to elements `start`, ... of its tensor, as `STORAGE` says."""
@@ -147,7 +139,7 @@ class _Merge:
             for out in outs:
                 out[:] = self.last.data[name][start : start + out.size]
             return
-        double = "F64" in (self.accumulate, self.last.specs[name].dtype)
+        double = "F64" in (self.accumulate, dtype)
         weights = self.weights.astype(np.float64 if double else np.float32)
         sources = [checkpoint.data[name] for checkpoint in self.checkpoints]
         if not weighted_sum(sources, weights, outs, start=start) <= LARGEST[dtype]:  # or NaN
@@ -164,25 +156,15 @@ class _Merge:
         return f"tensor {name}: the merged values do not fit {TORCH_NAMES[self.specs[name].dtype]}"
 
 
-def _merge(
-    checkpoints: list[Checkpoint], weights: Any, accumulate: str, save_dtype: str | None
-) -> _Merge:
+def _merge(checkpoints: list[Checkpoint], weights: Any, accumulate: str) -> _Merge:
     if not checkpoints:
         raise InputError("no checkpoints to merge (allowed: one or more)")
-    if accumulate not in ("float32", "float64"):
-        raise InputError(f"accumulate: {accumulate!r} (allowed: float32, float64)")
-    if save_dtype is not None and save_dtype not in DTYPES:
-        raise InputError(f"save_dtype: {save_dtype!r} (allowed: {', '.join(DTYPES)})")
+    if accumulate not in DTYPES:
+        raise InputError(f"accumulate: {accumulate!r} (allowed: {', '.join(DTYPES)})")
     weights = check_weights(weights, len(checkpoints))
     for checkpoint in checkpoints[1:]:
         check_alike(checkpoints[0], checkpoint)
-    specs = {
-        name: spec._replace(dtype=DTYPES[save_dtype])
-        if save_dtype and spec.dtype in FLOATS
-        else spec
-        for name, spec in checkpoints[-1].specs.items()
-    }
-    return _Merge(checkpoints, weights, DTYPES[accumulate], specs)
+    return _Merge(checkpoints, weights, DTYPES[accumulate])
 
 
 @contextmanager

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import torch
 from accelerate import Accelerator
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from steps.shared import tensor_files
 from steps.shared.fit_config import FitConfig
-from steps.shared.runtime import InputError, atomic_path, log, progress
+from steps.shared.runtime import InputError, log, progress
 
 Batch = tuple[Tensor, ...]
 
@@ -135,19 +134,14 @@ class Fit:
         tensors = {f"model.{name}": value for name, value in model_tensors(self.bare_model)}
         for index, slots in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{name}": value for name, value in slots.items()}
-        tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-        # a single metadata key: safetensors writes several in no fixed order
+        tensors = {name: value.detach().cpu() for name, value in tensors.items()}
         note = json.dumps({"update": self.update, "history": self.history})
-        with atomic_path(path) as temporary:
-            save_file(tensors, temporary, metadata={"fit": note})
+        tensor_files.write(path, tensors, {"fit": note})
 
     def _load(self, path: Path) -> None:
-        try:
-            with safe_open(path, framework="pt") as file:
-                note = json.loads(file.metadata()["fit"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, KeyError, TypeError, SafetensorError) as error:
-            raise InputError(f"{path}: not a training state written by fit ({error})") from None
+        what = "a training state written by fit"
+        note = tensor_files.read_note(path, what, "fit")
+        tensors = tensor_files.read(path, what, framework="torch")
         with torch.no_grad():
             for name, value in model_tensors(self.bare_model):
                 value.copy_(tensors[f"model.{name}"])

@@ -19,8 +19,18 @@ from steps.shared.runtime import InputError, read_json, run_step, write_csv, wri
 from steps.shared.tables import paper_effect_text
 
 FIELDS = (
-    *("paper", "id", "statement", "kind", "table", "unit", "paper_effect"),
-    *("effect", "ci_low", "ci_high", "n", "verdict"),
+    "paper",
+    "id",
+    "statement",
+    "kind",
+    "table",
+    "unit",
+    "paper_effect",
+    "effect",
+    "ci_low",
+    "ci_high",
+    "n",
+    "verdict",
 )
 COLOURS = {"holds": "32", "fails": "31", "inconclusive": "33", NOT_TESTED: "90"}
 Row = dict[str, Any]

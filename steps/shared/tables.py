@@ -17,8 +17,23 @@ from steps.shared.table_spec import Column, Table, load_tables, undeclared
 __all__ = ["aggregate", "load_tables", "render_markdown", "undeclared", "write_table"]
 
 FIELDS = (
-    *("table", "dataset", "split", "row", "metric", "unit", "better", "x_name", "x"),
-    *("mean", "sd", "n", "ci_low", "ci_high", "paper", "paper_setting", "comparable"),
+    "table",
+    "dataset",
+    "split",
+    "row",
+    "metric",
+    "unit",
+    "better",
+    "x_name",
+    "x",
+    "mean",
+    "sd",
+    "n",
+    "ci_low",
+    "ci_high",
+    "paper",
+    "paper_setting",
+    "comparable",
 )
 LEGEND = (
     "Mean ± half of the 95 % t interval over seeds; ↑ higher is better, ↓ lower is better. "

@@ -15,10 +15,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steps.shared.runtime import InputError, fingerprint, log, run_step
 from steps.shared.tracking_client import QUIET, Worker
+
+if TYPE_CHECKING:
+    from steps.shared.config import StepConfig
 
 MODES = ("offline", "online", "disabled")
 
@@ -28,6 +31,20 @@ def run_id(*, scale: str, paper: str, row: str, seed: int, config: Mapping[str, 
     return fingerprint(
         {"scale": scale, "paper": paper, "row": row, "seed": seed, "config": dict(config)}
     )
+
+
+def training_run(
+    args: argparse.Namespace, *, paper: str, row: str, config: "StepConfig"
+) -> dict[str, Any]:
+    """Return what `open_run` and `log_run` are told of a training job; `args` are its flags."""
+    return {
+        "scale": args.scale,
+        "paper": paper,
+        "phase": "train",
+        "row": row,
+        "seed": args.seed,
+        "config": config.model_dump(),
+    }
 
 
 def log_run(

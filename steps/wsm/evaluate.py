@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from steps.shared import selection
 from steps.shared.config import read_config, step_parser
-from steps.shared.runtime import deterministic, progress, read_json, run_step, write_csv
+from steps.shared.runs import COLUMNS, write_runs
+from steps.shared.runtime import deterministic, progress, run_step, write_csv
 from steps.wsm.config import Evaluate
 
-RUN = ["table", "dataset", "split", "row", "metric", "seed", "x", "value"]
-ITEM = ["table", "dataset", "split", "row", "metric", "seed", "x", "item", "value"]
+ITEM = [*COLUMNS[:-1], "item", "value"]
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -24,17 +25,16 @@ def main(argv: list[str] | None = None) -> None:
     from steps.wsm.model import context_of, load
 
     deterministic(args.threads)
-    selection = read_json(args.selection)
-    folders = {row: args.selection.parent / entry["folder"] for row, entry in selection.items()}
-    runs, items = _identities(selection, args.seed), []
-    context = context_of(load(next(iter(folders.values()))))
+    models = selection.read(args.selection)
+    runs, items = _identities(models, args.seed), []
+    context = context_of(load(next(iter(models.values())).folder))
     bench = Bench(config, args.prepared, context, _device(args.device))
-    for row, folder in progress(folders.items(), total=len(folders), label="wsm evaluate"):
-        for run, outcomes in bench.measure(row, folder, args.seed):
+    for row, model in progress(models.items(), total=len(models), label="wsm evaluate"):
+        for run, outcomes in bench.measure(row, model.folder, args.seed):
             runs.append(run)
             keys = {key: run[key] for key in ITEM if key in run}
             items += [{**keys, "item": i, "value": value} for i, value in enumerate(outcomes)]
-    write_csv(args.out / f"seed{args.seed}.csv", RUN, runs)
+    write_runs(args.out / f"seed{args.seed}.csv", runs, seed=args.seed)
     write_csv(args.out / f"seed{args.seed}_items.csv", ITEM, items)
 
 
@@ -44,13 +44,13 @@ def _device(name: str) -> str:
     return "cuda" if name == "auto" and torch.cuda.is_available() else "cpu"
 
 
-def _identities(selection: dict[str, dict], seed: int) -> list[dict]:
+def _identities(models: dict[str, selection.Selected], seed: int) -> list[dict]:
     """Return the errors of the merge identity that merge measured on the real checkpoints."""
     run = {"table": "main", "dataset": "checkpoints", "split": "all", "metric": "identity_error"}
     return [
-        run | {"row": row, "seed": seed, "x": "", "value": entry["identity_error"]}
-        for row, entry in selection.items()
-        if "identity_error" in entry and not row.startswith(("duration", "count"))
+        run | {"row": row, "seed": seed, "x": "", "value": model.notes["identity_error"]}
+        for row, model in models.items()
+        if "identity_error" in model.notes and not row.startswith(("duration", "count"))
     ]
 
 

@@ -10,15 +10,16 @@ With several curves, each goes to a folder of its name under --out. As a phase o
 """
 
 import argparse
-import os
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
+from steps.shared import selection
+from steps.shared.checkpoint_files import WEIGHTS
 from steps.shared.checkpoints import load_model, merge_checkpoints
 from steps.shared.config import read_config
-from steps.shared.runtime import InputError, run_step, sha256_file, stream, write_json
+from steps.shared.runtime import InputError, run_step, stream
 from steps.wsm.config import Merge
 from steps.wsm.curves import merge_weights, parse_curve, reverse, scramble, weights_to_decay
 from steps.wsm.plan import Merged, checkpoint_name, merged_models
@@ -80,15 +81,16 @@ def _phase(args: argparse.Namespace) -> None:
             threads=args.threads,
         )
     merged = {m.name: args.out / m.name for group in together.values() for m in group}
-    selection = _selection({**last, **merged}, args.out)
+    errors = {}
     for (source, updates), models in together.items():
         folders = [trained[source] / checkpoint_name(update) for update in updates]
         for model in models:
             error = identity_error(
                 folders, args.out / model.name, _weights(model, config, args.seed)
             )
-            selection[model.name]["identity_error"] = error
-    write_json(args.out / "selection.json", selection)
+            errors[model.name] = {"identity_error": error}
+    models = {row: [folder / WEIGHTS] for row, folder in {**last, **merged}.items()}
+    selection.write(args.out, models, errors)
 
 
 def _last(folder: Path) -> Path:
@@ -122,17 +124,6 @@ def _weights(model: Merged, config: Merge, seed: int) -> np.ndarray:
     if model.control == "scrambled":
         return scramble(weights, stream("wsm", "scramble", seed))
     return weights
-
-
-def _selection(folders: dict[str, Path], base: Path) -> dict[str, dict[str, str]]:
-    """Return row -> where its model is (relative to the selection file) and its hash."""
-    return {
-        row: {
-            "folder": os.path.relpath(folder, base),
-            "sha256": sha256_file(folder / "model.safetensors"),
-        }
-        for row, folder in folders.items()
-    }
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def main(argv: list[str] | None = None) -> None:
 def _train(args, config: Trunk, row: str, state: Path) -> "Fit":
     from steps.shared.fit import Fit
     from steps.shared.token_files import open_tokens, random_batches, sequential_batches
-    from steps.shared.tracking import open_run
+    from steps.shared.tracking import open_run, training_run
     from steps.wsm import model as models
 
     vocabulary = read_json(args.manifest)["vocabulary"]
@@ -90,8 +90,8 @@ def _train(args, config: Trunk, row: str, state: Path) -> "Fit":
     held_out = sequential_batches(
         open_tokens(args.validation, config.context), batch=64, context=config.context
     )
-    live_run = open_run(**_identity(args, config, row)) if is_main_process() else nullcontext()
-    with live_run as live:
+    run = training_run(args, paper="wsm", row=row, config=config)
+    with open_run(**run) if is_main_process() else nullcontext() as live:
         fit.run(
             last,
             label=f"wsm {row} seed {args.seed}",
@@ -143,22 +143,12 @@ def _move_checkpoints(state: Path, out: Path, updates: list[int]) -> None:
         temporary.rename(target)
 
 
-def _identity(args, config: Trunk, row: str) -> dict:
-    return {
-        "scale": args.scale,
-        "paper": "wsm",
-        "phase": "train",
-        "row": row,
-        "seed": args.seed,
-        "config": config.model_dump(),
-    }
-
-
 def _mirror(args, config: Trunk, row: str, history: list[dict[str, float]]) -> None:
-    from steps.shared.tracking import log_run
+    from steps.shared.tracking import log_run, training_run
 
     summary = {key: value for key, value in history[-1].items() if key != "step"}
-    log_run(**_identity(args, config, row), history=args.out / "history.csv", summary=summary)
+    run = training_run(args, paper="wsm", row=row, config=config)
+    log_run(**run, history=args.out / "history.csv", summary=summary)
 
 
 if __name__ == "__main__":

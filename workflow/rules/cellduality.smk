@@ -149,13 +149,7 @@ rule cellduality_report_tables:
         claims="steps/cellduality/claims.yaml",
         tables="steps/cellduality/tables.yaml",
     output:
-        runs="results/{scale}/cellduality/evaluate/runs.csv",
-        table="results/{scale}/cellduality/evaluate/table.csv",
-        markdown="results/{scale}/cellduality/evaluate/table.md",
-        page=tables_page("cellduality"),
-        claims="results/{scale}/cellduality/evaluate/claims.json",
-        metrics="results/{scale}/cellduality/evaluate/metrics.json",
-        figures=figure_pages(
+        **report_outputs(
             "cellduality",
             CELLDUALITY.figures(),
             {

@@ -139,6 +139,20 @@ def figure_pages(paper, names, shows):
     ]
 
 
+def report_outputs(paper, names, shows):
+    """Return what a paper's report leaves, by name; `names`, `shows`: as in `figure_pages`."""
+    folder = f"results/{{scale}}/{paper}/evaluate"
+    return {
+        "runs": f"{folder}/runs.csv",
+        "table": f"{folder}/table.csv",
+        "markdown": f"{folder}/table.md",
+        "page": tables_page(paper),
+        "claims": f"{folder}/claims.json",
+        "metrics": f"{folder}/metrics.json",
+        "figures": figure_pages(paper, names, shows),
+    }
+
+
 def entry(paper, file, what, caption):
     """Return a file of evaluate, marked for the report; entries of a paper need different labels."""
     path = f"results/{{scale}}/{paper}/evaluate/{file}"

@@ -126,13 +126,7 @@ rule n2l_report_tables:
         claims="steps/n2l/claims.yaml",
         tables=N2L.tables(),
     output:
-        runs="results/{scale}/n2l/evaluate/runs.csv",
-        table="results/{scale}/n2l/evaluate/table.csv",
-        markdown="results/{scale}/n2l/evaluate/table.md",
-        page=tables_page("n2l"),
-        claims="results/{scale}/n2l/evaluate/claims.json",
-        metrics="results/{scale}/n2l/evaluate/metrics.json",
-        figures=figure_pages(
+        **report_outputs(
             "n2l",
             n2l_plan.FIGURES,
             {

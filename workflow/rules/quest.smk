@@ -150,13 +150,7 @@ rule quest_report_tables:
         claims="steps/quest/claims.yaml",
         tables="steps/quest/tables.yaml",
     output:
-        runs="results/{scale}/quest/evaluate/runs.csv",
-        table="results/{scale}/quest/evaluate/table.csv",
-        markdown="results/{scale}/quest/evaluate/table.md",
-        page=tables_page("quest"),
-        claims="results/{scale}/quest/evaluate/claims.json",
-        metrics="results/{scale}/quest/evaluate/metrics.json",
-        figures=figure_pages(
+        **report_outputs(
             "quest",
             QUEST.figures(),
             {

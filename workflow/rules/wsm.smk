@@ -176,14 +176,7 @@ rule wsm_report_tables:
         claims="steps/wsm/claims.yaml",
         tables="steps/wsm/tables.yaml",
     output:
-        runs="results/{scale}/wsm/evaluate/runs.csv",
-        outcomes="results/{scale}/wsm/evaluate/items.csv",
-        table="results/{scale}/wsm/evaluate/table.csv",
-        markdown="results/{scale}/wsm/evaluate/table.md",
-        page=tables_page("wsm"),
-        claims="results/{scale}/wsm/evaluate/claims.json",
-        metrics="results/{scale}/wsm/evaluate/metrics.json",
-        figures=figure_pages(
+        **report_outputs(
             "wsm",
             wsm_plan.FIGURES,
             {
@@ -192,6 +185,7 @@ rule wsm_report_tables:
                 "sweeps": "sweeps over merge duration and number of checkpoints",
             },
         ),
+        outcomes="results/{scale}/wsm/evaluate/items.csv",
     log:
         "logs/{scale}/wsm/report_tables.log",
     benchmark:

@@ -101,7 +101,7 @@ def merged(folder: str, out: str, rows: dict = ROWS) -> Path:
     flags = ["--config", "{}", "--rows", *rows, "--starts", *starts, "--adapters", *adapters]
     flags += ["--trained", folder]
     merge.main([*flags, "--out", out])
-    return Path(out) / "seed0.json"
+    return Path(out) / "seed0/selection.json"
 
 
 def evaluated(folder: str, models: Path, out: str, rows: dict = ROWS) -> Path:

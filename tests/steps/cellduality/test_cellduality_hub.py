@@ -10,6 +10,7 @@ from safetensors.numpy import load_file
 
 from steps.cellduality import prepare
 from steps.cellduality.vocabulary import Vocabulary
+from steps.shared import selection
 from steps.shared.runtime import InputError, read_csv, read_json
 
 GENES = [f"GENE{i}" for i in range(30)]
@@ -123,7 +124,7 @@ def test_a_pretrained_model_goes_through_all_phases(work):
     assert "adapter_model.safetensors" in contents("train/sft/seed0")
     models = merged("train", "merge", rows)
     for row in ("sft", "cellduality"):
-        start = read_json(models)[rows[row]["start"]]["folder"]
+        start = selection.read(models)[rows[row]["start"]].folder
         one, two = (
             load_file(f"{path}/model.safetensors") for path in (start, f"merge/{row}/seed0")
         )

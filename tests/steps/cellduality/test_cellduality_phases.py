@@ -223,7 +223,7 @@ def test_a_merged_model_is_its_start_plus_the_product_of_the_adapter(work):
             moved += 1
         np.testing.assert_allclose(found[key], value, atol=1e-6)
     assert moved == 7  # all linear layers of the one block
-    assert read_json("merge/seed0.json")["sft"]["folder"] == "train/sft/seed0"
+    assert read_json("merge/seed0/selection.json")["sft"]["folder"] == "../../train/sft/seed0"
     assert read_json("train/cellduality/seed0/adapter_config.json")["base_model_name_or_path"] == (
         "../../sft/seed0"
     )
@@ -255,5 +255,5 @@ def test_every_row_is_measured_where_it_takes_part(work):
 
 
 def test_evaluating_twice_leaves_the_same_bytes(work):
-    evaluated("train", Path("merge/seed0.json"), "again_runs")
+    evaluated("train", Path("merge/seed0/selection.json"), "again_runs")
     assert contents("again_runs") == contents("runs")

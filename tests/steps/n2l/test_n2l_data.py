@@ -35,12 +35,6 @@ def test_glyphs_fill_the_box_of_a_digit_and_are_drawn_in_turn():
     assert (found[0][0] != found[34][0]).any()  # another face
 
 
-def test_a_file_that_holds_no_digits_is_named(tmp_path):
-    (tmp_path / "x.gz").write_bytes(b"no")
-    with pytest.raises(InputError, match=r"x\.gz: not a gzipped table"):
-        digits_data.read_digits(tmp_path / "x.gz")
-
-
 # emoji
 # -----
 def test_names_are_those_of_both_vendors_without_selectors(tmp_path):

@@ -1,15 +1,14 @@
 """Digits: the table is read, split without leaks, and batched alike for every row."""
 
-import gzip
-
 import numpy as np
 import pytest
 import torch
 from digit_files import write_digits
 
-from steps.quest.digits import Digits, read_digits, split_digits, to_tensors, training_batches
+from steps.quest.digits import split_digits, to_tensors, training_batches
 from steps.shared.asset_manifest import load_manifest
 from steps.shared.assets import cache_root
+from steps.shared.digits import Digits, read_digits
 from steps.shared.runtime import InputError
 
 
@@ -25,26 +24,6 @@ def split(digits: Digits, seed: int, **change) -> dict[str, Digits]:
 
 def keys(part: Digits) -> set[bytes]:
     return {image.tobytes() for image in part.images}
-
-
-def test_a_table_is_read_row_by_row(tmp_path):
-    table = write_digits(tmp_path / "digits.csv.gz", count=12)
-    digits = read_digits(tmp_path / "digits.csv.gz")
-    assert digits.images.shape == (12, 28, 28) and digits.images.dtype == np.uint8
-    assert digits.images[5, 3, 7] == table[5, 3 * 28 + 7]
-    assert np.array_equal(digits.labels, table[:, -1])
-
-
-def test_other_files_are_refused(tmp_path):
-    bad = tmp_path / "digits.csv.gz"
-    for content in (None, b"5,6,7\n", b"0," * 784 + b"12\n", b"x,1\n"):
-        if content is not None:
-            bad.write_bytes(gzip.compress(content))
-        with pytest.raises(InputError, match="digits.csv.gz"):
-            read_digits(bad)
-    bad.write_bytes(b"plain text")
-    with pytest.raises(InputError, match="not a gzipped table"):
-        read_digits(bad)
 
 
 def test_splits_cover_all_images_once(digits):

@@ -56,7 +56,7 @@ def test_a_trained_stack_comes_back(work):
     assert config.model_dump() == TOY
     data = toy_train.load_data(Path(DATA), config, 0)
     loss = toy_train.losses(stack, data.probe)[0].tolist()
-    _, history = toy_train.read_history(folder / "history.csv", config, "full", "loss")
+    history = toy_train.read_history(folder / "history.csv", config, "full", "loss")
     assert loss == pytest.approx(history[-1].tolist(), rel=1e-6)
     (folder / "full.safetensors").write_bytes(b"no")
     with pytest.raises(InputError, match="full.safetensors: not a toy grid"):

@@ -68,10 +68,7 @@ def test_a_form_may_be_shorter_than_the_other(work):
     found = {
         f: toy_train.read_history(folder / "history.csv", config, f, "loss") for f in TOY["rows"]
     }
-    assert {form: updates.tolist() for form, (updates, _) in found.items()} == {
-        "minimal": [0, 2],
-        "full": [0, 2, 4, 6],
-    }
+    assert {form: len(loss_LM) for form, loss_LM in found.items()} == {"minimal": 2, "full": 4}
 
 
 def test_the_same_job_leaves_the_same_bytes_whatever_rows_share_it(work):
@@ -148,5 +145,5 @@ def test_merge_selects_every_row_by_hash_and_names_one_that_is_missing(work):
     folder = Path("merge/seed0") / entry["folder"]
     assert entry["sha256"]["full.safetensors"] == sha256_file(folder / "full.safetensors")
     absent = "out/qnorm/seed0/full.safetensors"
-    with pytest.raises(InputError, match=f"--models {absent}: no such file"):
+    with pytest.raises(InputError, match=f"{absent}: no such file, the model of row qnorm"):
         merge.main(["--models", absent, "--out", "merge/seed0"])

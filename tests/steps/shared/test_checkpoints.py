@@ -16,12 +16,18 @@ from steps.shared import checkpoint_memory
 from steps.shared import checkpoints as merging
 from steps.shared.checkpoint_memory import TensorMemory
 from steps.shared.checkpoints import (
-    average,
     load_model,
     merge_checkpoints,
     merged_tensors,
     save_model,
 )
+
+
+def average(states: list[dict[str, torch.Tensor]], weights) -> dict[str, torch.Tensor]:
+    """Return the average of state dicts in memory, summed in float32."""
+    opened = [merging.from_tensors(str(i), own) for i, own in enumerate(states)]
+    merge = merging._merge(opened, np.reshape(weights, (1, -1)), "float32")
+    return {name: own for name, (own,) in merging._in_memory(merge, 1, TensorMemory())}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -93,13 +99,13 @@ def test_bits_depend_on_neither_curves_nor_threads_nor_blocks(
     states = [{"w": torch.from_numpy(rng.standard_normal(size)).to(dtype)} for _ in range(n)]
     weights = random_weights(curves, n)
     opened = [merging.from_tensors(str(i), s) for i, s in enumerate(states)]
-    merge = merging._merge(opened, weights, "float32", None)
+    merge = merging._merge(opened, weights, "float32")
     together = dict(merging._in_memory(merge, 1, TensorMemory()))["w"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merging, "BLOCK", block)
         split = dict(merging._in_memory(merge, threads, TensorMemory()))["w"]
     for curve, tensor in enumerate(together):
-        alone = average(states, weights[curve], accumulate="float32")["w"]
+        alone = average(states, weights[curve])["w"]
         assert torch.equal(tensor, alone)
         assert torch.equal(tensor, split[curve])
 
@@ -138,26 +144,15 @@ def test_sharded_like_the_last_with_side_files(tmp_path):
     index = json.loads((out / "model.safetensors.index.json").read_text())
     assert index["weight_map"] == {name: file for file, names in files.items() for name in names}
     assert index["metadata"]["total_size"] == 4 * (13 * 7 + 7 + 1) + 8 + 2
-    expected = average(states, [0.25, 0.75], accumulate="float32")
+    expected = average(states, [0.25, 0.75])
     for name, tensor in load_model(out).items():
         assert torch.equal(tensor, expected[name])
     single = tmp_path / "one.safetensors"
     merge_checkpoints(
-        [first, tmp_path / "last"], [[0.25, 0.75]], [single],
-        accumulate="float32", save_dtype="bfloat16", threads=1,
-    )  # fmt: skip
-    assert load_file(single)["embed"].dtype == torch.bfloat16
-    assert load_file(single)["count"].dtype == torch.int64
-
-
-def test_save_dtype_reaches_the_config(tmp_path):
-    paths = write(tmp_path, [state(0)])
-    (paths[0] / "config.json").write_text('{"dtype": "float32", "width": 7}')
-    merge_checkpoints(
-        paths, [[1.0]], [tmp_path / "out"], accumulate="float32", save_dtype="float16", threads=1
+        [first, tmp_path / "last"], [[0.25, 0.75]], [single], accumulate="float32", threads=1
     )
-    config = json.loads((tmp_path / "out" / "config.json").read_text())
-    assert config == {"dtype": "float16", "width": 7}
+    for name, tensor in load_file(single).items():
+        assert torch.equal(tensor, expected[name])
 
 
 def test_replacing_a_sharded_output_removes_its_stale_shards(tmp_path):
@@ -183,10 +178,10 @@ def test_tensor_after_an_odd_header_is_read(tmp_path):
 def test_weights_that_do_not_sum_to_one_warn(tmp_path):
     states = [state(0)]
     with pytest.warns(UserWarning, match="sum to 1"):
-        average(states, [2.0], accumulate="float32")
+        average(states, [2.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        average(states, [1.0], accumulate="float32")
+        average(states, [1.0])
 
 
 def test_transformers_llama_tied_and_reloaded(tmp_path, monkeypatch):

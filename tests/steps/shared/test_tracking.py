@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from tracked_runs import CONFIG, KEY, RUN, folders, log
 
 from steps.shared import tracking, tracking_worker
+from steps.shared.config import StepConfig
 
 pytestmark = pytest.mark.usefixtures("own_wandb")
 ROOT = Path(__file__).resolve().parents[3]
@@ -181,3 +183,12 @@ def test_history_must_start_with_step(tmp_path: Path) -> None:
     (tmp_path / "history.csv").write_text("epoch,loss\n1,0.5\n")
     with pytest.raises(ValueError, match="first column is 'epoch'"):
         list(tracking_worker.read_history(str(tmp_path / "history.csv")))
+
+
+def test_a_training_job_is_named_by_its_flags_and_configuration():
+    class Config(StepConfig):
+        rate: float
+
+    flags = Namespace(scale="mini", seed=3, threads=2)
+    run = tracking.training_run(flags, paper="wsm", row="alpha", config=Config(rate=0.1))
+    assert run == {**RUN, "phase": "train", "config": {"rate": 0.1}}

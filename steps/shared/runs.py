@@ -1,4 +1,4 @@
-"""The lines of runs.csv that a task's evaluation writes."""
+"""The lines of runs.csv: one number of one row and seed, as tables and claims read it."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,7 +6,8 @@ from typing import Any
 
 from steps.shared.runtime import write_csv
 
-COLUMNS = ["table", "dataset", "split", "row", "metric", "seed", "x", "value"]
+# x: the place on a curve, such as a learning rate; empty for a number that has none
+COLUMNS = ("table", "dataset", "split", "row", "metric", "seed", "x", "value")
 Run = dict[str, Any]
 
 
@@ -16,5 +17,5 @@ def run_of(table: str, split: str, metric: str, value: float, x: float | str = "
 
 
 def write_runs(path: Path, runs: Iterable[Run], *, seed: int) -> None:
-    """Write the runs of one seed."""
-    write_csv(path, COLUMNS, [{**run, "seed": seed} for run in runs])
+    """Write the runs of one seed; an `x` that is not given is empty."""
+    write_csv(path, COLUMNS, [{"x": "", **run, "seed": seed} for run in runs])
