@@ -91,7 +91,7 @@ class Lora(StepConfig):
     alpha: float = Field(gt=0, description="the adapter's product is scaled by alpha / rank")
 
 
-class Row(StepConfig):
+class Train(StepConfig):
     """How a row trains: a base model, SFT of it, or GRPO from the model of an SFT row."""
 
     stage: Literal["base", "sft", "grpo"]
@@ -107,12 +107,6 @@ class Row(StepConfig):
     sft_lora: Lora | None
     grpo: Grpo
     grpo_lora: Lora | None
-
-
-class Train(Row):
-    """A row, and for how many seeds: that is the plan's, so that another seed trains alone."""
-
-    num_seeds: int = Field(ge=1, description="of the paper's seeds, the first ones")
 
 
 class Merge(StepConfig):
@@ -146,16 +140,14 @@ def check(block: Block) -> Iterator[tuple[str, Any, str]]:
     for row in block.rows:
         own = block.train[row]
         key = f"train.rows.{row}"
-        if own.num_seeds > len(block.seeds):
-            yield f"{key}.num_seeds", own.num_seeds, f"must be at most the {len(block.seeds)} seeds"
         wanted = {"base": None, "sft": "base", "grpo": "sft"}[own.stage]
         start = block.train.get(own.start)
         if (start.stage if start else None) != wanted:
             rule = f"must be a row of stage {wanted}" if wanted else "must be empty: it is the base"
             yield f"{key}.start", own.start, rule
             continue
-        if start and (own.start not in block.rows or start.num_seeds < own.num_seeds):
-            yield f"{key}.start", own.start, "must be among rows, for as many seeds"
+        if start and own.start not in block.rows:
+            yield f"{key}.start", own.start, "must be among rows"
         if own.stage == "grpo":
             if (own.reasoning, own.filtering) != (start.reasoning, start.filtering):
                 yield f"{key}.reasoning", own.reasoning, "must be that of the row it starts from"

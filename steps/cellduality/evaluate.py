@@ -34,7 +34,7 @@ Line = dict[str, Any]
 def main(argv: list[str] | None = None) -> None:
     """Write seed<seed>.csv, its runs, and seed<seed>_answers.json, which figures are drawn from."""
     parser = step_parser(__doc__)
-    parser.add_argument("--rows", nargs="+", required=True, help="the seed's rows")
+    parser.add_argument("--rows", nargs="+", required=True, help="the rows to test")
     parser.add_argument("--target", required=True, help="dual_target of the rows")
     parser.add_argument("--data", type=Path, required=True, help="manifest.json of the seed")
     parser.add_argument("--models", type=Path, required=True, help="seed<seed>.json of merge")
@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def in_tables(lines: Sequence[Line], rows: Sequence[str], seed: int) -> Iterator[Line]:
-    """Yield runs: a row's scores in each table it is in; ablations, where the seed has them."""
+    """Yield runs: a row's scores in each table it is in; ablations, where all are tested."""
     ablated = set(ABLATIONS) <= set(rows)
     for line in lines:
         if "table" in line:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from steps.cellduality import policy, trainers
-from steps.cellduality.config import Row
+from steps.cellduality.config import Train
 from steps.cellduality.prompts import DualTarget, answer_text, dual_of, primal_prompt
 from steps.cellduality.questions import Labelled
 from steps.cellduality.vocabulary import Vocabulary
@@ -38,7 +38,7 @@ def examples(
 
 
 def train(
-    config: Row,
+    config: Train,
     labelled: Sequence[Labelled],
     vocabulary: Vocabulary,
     *,

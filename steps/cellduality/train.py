@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from steps.cellduality.config import Row, Train
+from steps.cellduality.config import Train
 from steps.cellduality.plan import trained_files
 from steps.shared.config import StepConfig, read_config, step_parser
 from steps.shared.job_state import job_key, training_state
@@ -30,7 +30,7 @@ from steps.shared.tracking import log_run, open_run
 class Rows(StepConfig):
     """The configuration of every row that a job trains."""
 
-    rows: dict[str, Row]
+    rows: dict[str, Train]
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -58,20 +58,16 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def read_rows(args: Namespace) -> Rows:
-    """Return the rows' configuration: JSON {row: ...} of them all, or by key, row by row."""
+    """Return the configuration of the rows to train."""
     if not args.config.lstrip().startswith("{"):
-        found = {
-            row: read_config(Namespace(**{**vars(args), "row": row}), Train) for row in args.rows
-        }
-        own = {row: each.model_dump(exclude={"num_seeds"}) for row, each in found.items()}
-        return Rows.model_validate({"rows": own})
+        raise InputError(f'--config {args.config}: must be JSON, {{"rows": {{row: its values}}}}')
     config = read_config(args, Rows)
     if missing := [row for row in args.rows if row not in config.rows]:
         raise InputError(f"--rows {missing[0]}: the configuration has no such row")
     return config
 
 
-def train_row(row: str, config: Row, args: Namespace, state: Path) -> None:
+def train_row(row: str, config: Train, args: Namespace, state: Path) -> None:
     """Train one row, unless the job did before it was interrupted; write its outputs."""
     from steps.cellduality.policy import copy_files
 
@@ -106,14 +102,14 @@ def _processes() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def has_adapter(config: Row) -> bool:
+def has_adapter(config: Train) -> bool:
     """Say whether a row's stage trains an adapter."""
     return {"base": None, "sft": config.sft_lora, "grpo": config.grpo_lora}[
         config.stage
     ] is not None
 
 
-def make(row: str, config: Row, args: Namespace, state: Path, done: Path) -> list[dict[str, Any]]:
+def make(row: str, config: Train, args: Namespace, state: Path, done: Path) -> list[dict[str, Any]]:
     """Leave a trained model, or its adapter, in `done`; return the history."""
     from steps.cellduality import grpo, policy, questions, sft, trainers
     from steps.cellduality.vocabulary import Vocabulary

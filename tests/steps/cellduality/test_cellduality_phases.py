@@ -83,31 +83,17 @@ def test_no_prepared_question_has_a_hidden_item_in_its_dual(work):
 
 # train
 # -----
-def block(**rows) -> dict:
-    return {
-        "scale": "mini",
-        "papers": {
-            "cellduality": {
-                **{
-                    "seeds": [0],
-                    "rows": list(rows),
-                    "train": {"common": {"num_seeds": 1}, "rows": rows},
-                },
-            }
-        },
-    }
-
-
 def test_phases_leave_the_files_that_the_workflow_declares(work):
-    files = Files(block(**ROWS))
+    train = {"common": {}, "rows": ROWS}
+    paper = {"seeds": [0], "rows": list(ROWS), "train": train}
+    files = Files({"papers": {"cellduality": paper}})
 
     def under(names, folder):
-        return sorted(name.split(f"/{folder}/")[1] for name in names)
+        return sorted(n.split(f"/{folder}/")[1].replace("{seed}", "0") for n in names)
 
-    assert under(files.of_seed(files.trained, 0), "train") == sorted(contents("train"))
-    expected = [*files.of_seed(files.merged, 0), files.selection(0)]
-    assert under(expected, "merge") == sorted(contents("merge"))
-    assert under(files.runs(0), "seeds") == sorted(contents("runs"))
+    assert under(files.trained(), "train") == sorted(contents("train"))
+    assert under(files.merged(), "merge") == sorted({*contents("merge")} - {"seed0.json"})
+    assert sorted(contents("runs")) == ["seed0.csv", "seed0_answers.json"]
     assert not list(Path("state").glob("*"))
 
 
