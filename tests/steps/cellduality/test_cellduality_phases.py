@@ -11,8 +11,8 @@ import pytest
 from cellduality_runs import ROWS, contents, evaluated, merged, prepared, trained
 from safetensors.numpy import load_file
 
-from steps.cellduality import questions
-from steps.cellduality.plan import ADAPTER_FILES, Files
+from steps.cellduality import evaluate, questions
+from steps.cellduality.plan import ADAPTER_FILES, SPECIALISTS, Files
 from steps.cellduality.prompts import dual_of
 from steps.cellduality.splits import SPLITS
 from steps.cellduality.vocabulary import TASKS, Vocabulary
@@ -243,3 +243,30 @@ def test_every_row_is_measured_where_it_takes_part(work):
 def test_evaluating_twice_leaves_the_same_bytes(work):
     evaluated("train", Path("merge/seed0.json"), "again_runs")
     assert contents("again_runs") == contents("runs")
+
+
+@pytest.mark.parametrize("row", ["base", "cellduality"])
+def test_an_evaluation_killed_after_a_row_continues_to_the_same_bytes(work, monkeypatch, row):
+    inner, tested = evaluate.Test.row, []
+
+    def killing(test, name):
+        if tested and tested[-1] == row:
+            raise Killed
+        tested.append(name)
+        return inner(test, name)
+
+    def counting(test, name):
+        tested.append(name)
+        return inner(test, name)
+
+    out = f"broken_runs_{row}"
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate.Test, "row", killing)
+        with pytest.raises(Killed):
+            evaluated("train", Path("merge/seed0.json"), out)
+        assert not Path(out).exists()
+        patch.setattr(evaluate.Test, "row", counting)
+        evaluated("train", Path("merge/seed0.json"), out)
+    assert tested == [*ROWS, *SPECIALISTS]  # each once
+    assert contents(out) == contents("runs")
+    assert not list(Path("state").glob("*"))
