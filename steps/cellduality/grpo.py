@@ -101,8 +101,7 @@ def train(
     else:
         itself.model = lambda: trainer.accelerator.unwrap_model(trainer.model)
     trainer.add_callback(trainers.probing(_probe(itself, probes), grpo.probe_every))
-    trainers.run(trainer, job)
-    return trainer, trainers.history(trainer, HISTORY)
+    return trainer, trainers.run(trainer, job, HISTORY)
 
 
 def _probe(itself: SelfSupervised, probes: Sequence[Case]) -> Any:

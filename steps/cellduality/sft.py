@@ -72,5 +72,4 @@ def train(
         processing_class=tokenizer,
         peft_config=policy.lora(config.sft_lora),
     )
-    trainers.run(trainer, job)
-    return trainer, trainers.history(trainer, HISTORY)
+    return trainer, trainers.run(trainer, job, HISTORY)

@@ -6,6 +6,7 @@ One job for all rows, since to start TRL costs as much as a small row.
 import os
 import shutil
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -79,12 +80,13 @@ def train_row(row: str, config: Train, args: Namespace, state: Path) -> None:
             **{"scale": args.scale, "paper": "cellduality", "phase": "train", "row": row},
             **{"seed": args.seed, "config": config.model_dump()},
         }
-        with open_run(**run) if is_main_process() else nullcontext():
-            lines = make(row, config, args, state, done)
+        with open_run(**run) if is_main_process() else nullcontext() as live:
+            on_log = live.log if live else lambda step, metrics: None
+            lines = make(row, config, args, state, on_log)
         if is_main_process():
             write_csv(done / "history.csv", list(lines[0]), lines)
             (done / "complete").touch()
-            last = {name: value for name, value in lines[-1].items() if name != "step" and value}
+            last = {k: v for k, v in lines[-1].items() if k != "step" and v is not None}
             log_run(**run, history=done / "history.csv", summary=last)
     if is_main_process():
         copy_files(done, out, names)
@@ -109,11 +111,18 @@ def has_adapter(config: Train) -> bool:
     ] is not None
 
 
-def make(row: str, config: Train, args: Namespace, state: Path, done: Path) -> list[dict[str, Any]]:
-    """Leave a trained model, or its adapter, in `done`; return the history."""
+def make(
+    row: str,
+    config: Train,
+    args: Namespace,
+    state: Path,
+    on_log: Callable[[int, dict[str, float]], None],
+) -> list[dict[str, Any]]:
+    """Leave a trained model, or its adapter, in <row>/done; return the history."""
     from steps.cellduality import grpo, policy, questions, sft, trainers
     from steps.cellduality.vocabulary import Vocabulary
 
+    done = state / row / "done"
     vocabulary = Vocabulary.read(args.data.with_name("vocabulary.json"))
     if config.stage == "base":
         if is_main_process():
@@ -122,6 +131,8 @@ def make(row: str, config: Train, args: Namespace, state: Path, done: Path) -> l
     labelled, parts = questions.read(args.data.with_name("questions.json"))
     job = trainers.Job(
         state=state / row / "run",
+        label=f"cellduality {row} seed {args.seed}",
+        on_log=on_log,
         seed=args.seed,
         cpu=args.device == "cpu",
         bf16=config.pretrained is not None and config.pretrained.dtype == "bfloat16",

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from argparse import Namespace
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +14,12 @@ import pytest
 from cellduality_runs import ROWS, contents, evaluated, merged, prepared, trained
 from safetensors.numpy import load_file
 
-from steps.cellduality import evaluate, questions
+from steps.cellduality import evaluate, questions, train
 from steps.cellduality.plan import ADAPTER_FILES, SPECIALISTS, Files
 from steps.cellduality.prompts import dual_of
 from steps.cellduality.splits import SPLITS
 from steps.cellduality.vocabulary import TASKS, Vocabulary
+from steps.shared import runtime
 from steps.shared.runtime import InputError, read_csv, read_json
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -191,6 +195,33 @@ def test_history_has_the_reward_its_parts_and_the_dual_on_real_cells(work):
     assert [bool(line["dual_generation"]) for line in lines] == [True, True, False, True]
     rewards = [float(line["reward"]) for line in lines if line["reward"]]
     assert len(rewards) == 2 and all(0 <= reward <= 1 for reward in rewards)  # a batch, two updates
+
+
+def test_training_says_how_far_it_is_and_logs_its_history_live(work, monkeypatch, capfd):
+    logged: dict[str, list] = {}
+
+    @contextmanager
+    def recording(row, **run):
+        logged[row] = []
+        yield Namespace(log=lambda step, metrics: logged[row].append({"step": step, **metrics}))
+
+    rows = {name: ROWS[name] for name in ("base", "sft", "cellduality")}
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "open_run", recording)
+        patch.setattr(runtime, "LOG_EVERY_SECONDS", 0.0)
+        trained("shown", rows)
+    shown = re.findall(
+        r"^cellduality (\w+) seed 0: (\d+)/(\d+), about", capfd.readouterr().err, re.M
+    )
+    sft, grpo = [str(i) for i in range(1, 41)], [str(i) for i in range(1, 5)]
+    assert shown == [("sft", i, "40") for i in sft] + [("cellduality", i, "4") for i in grpo]
+    assert logged.pop("base") == []
+    for row, live in logged.items():
+        history = read_csv(f"shown/{row}/seed0/history.csv")
+        assert [{k: v for k, v in line.items() if v} for line in history] == [
+            {k: str(v) for k, v in line.items()} for line in live
+        ]
+        assert contents(f"shown/{row}") == contents(f"train/{row}")
 
 
 # merge
