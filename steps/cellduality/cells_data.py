@@ -46,7 +46,10 @@ def load(settings: Cells, seed: int) -> CellData:
     expression_NA, held_out_N = expression_NA[kept_N], held_out_N[kept_N]
     types, type_N = np.unique(types_N[kept_N], return_inverse=True)
     split_N = stratified(
-        *(type_N, held_out_N, settings.validation_share, settings.test_share),
+        type_N,
+        held_out_N,
+        settings.validation_share,
+        settings.test_share,
         stream("cellduality", "split", seed),
     )
     chosen = most_variable(expression_NA[split_N == TRAIN], settings.num_genes)

@@ -8,6 +8,7 @@ from pydantic import Field
 from steps.cellduality.data_config import Cells, Drugs, Perturbations
 from steps.cellduality.hub_config import Hub
 from steps.shared.config import Block, StepConfig
+from steps.shared.fit_config import AdamWConfig
 
 Share = Annotated[float, Field(gt=0, le=1)]
 Threshold = Annotated[float, Field(ge=0, le=1)]
@@ -57,18 +58,12 @@ class Pretrained(StepConfig):
     dtype: Literal["float32", "bfloat16"]
 
 
-class Stage(StepConfig):
-    """Optimization of one stage (AdamW, linear decay)."""
+class Stage(AdamWConfig):
+    """Optimization of one stage, linear decay."""
 
     steps: int = Field(ge=1, description="updates")
-    learning_rate: float = Field(gt=0, le=1, description="peak")
     warmup_share: float = Field(ge=0, lt=1, description="of the updates")
     batch_size: int = Field(ge=1, description="sequences or completions of an update, of a process")
-    micro_batch: int = Field(ge=1, description="sequences of a forward pass")
-    weight_decay: float = Field(ge=0, lt=1)
-    clip_norm: float = Field(gt=0)
-    log_every: int = Field(ge=1, description="updates per line of history.csv")
-    checkpoint_every: int = Field(ge=1, description="updates; what an interruption can lose")
 
 
 class Grpo(Stage):

@@ -52,8 +52,10 @@ def load(settings: Drugs, seed: int, files: Sequence[Path]) -> DrugData:
     if missing := sorted(set(settings.held_out) - set(tissues)):
         raise InputError(f"held_out: no tissue {missing[0]!r}; there are {', '.join(tissues)}")
     split_L = stratified(
-        *(tissue_L, np.isin(tissues, settings.held_out)[tissue_L]),
-        *(settings.validation_share, settings.test_share),
+        tissue_L,
+        np.isin(tissues, settings.held_out)[tissue_L],
+        settings.validation_share,
+        settings.test_share,
         stream("cellduality", "split", seed),
     )
     altered_LF = features.to_numpy(np.uint8)

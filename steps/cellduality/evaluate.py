@@ -139,8 +139,10 @@ class Test:
             torch.manual_seed(draws)
             found[task, split] = answering.answers(
                 *self.loaded,
-                *([case.question for case in cases], self.vocabulary),
-                **{"lengths": self.lengths, "batch": self.config.batch_size},
+                [case.question for case in cases],
+                self.vocabulary,
+                lengths=self.lengths,
+                batch=self.config.batch_size,
                 completion_length=self.config.completion_length,
                 temperature=self.config.temperature if task == "generation" else 0.0,
             )

@@ -51,8 +51,10 @@ def train(
 
     model, tokenizer = policy.to_train(start)
     pairs = examples(
-        *(labelled, vocabulary),
-        **{"reasoning": config.reasoning, "filtering": config.filtering},
+        labelled,
+        vocabulary,
+        reasoning=config.reasoning,
+        filtering=config.filtering,
         target=config.dual_target,
     )
     if not pairs:

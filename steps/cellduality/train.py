@@ -47,11 +47,13 @@ def main(argv: list[str] | None = None) -> None:
     config = read_rows(args)
     deterministic(args.threads)
     key = job_key(
-        *("steps.cellduality.train", args),
-        **{"paper": "cellduality", "row": "-".join(args.rows), "config": config},
+        "steps.cellduality.train",
+        args,
+        paper="cellduality",
+        row="rows",  # their names are in the configuration
+        config=config,
         inputs=[args.data],
     )
-    key["row"] = "rows"  # their names are in the configuration, and too long for a folder's
     with training_state(args.state, key) as state:
         for row in args.rows:
             train_row(row, config.rows[row], args, state)
@@ -77,8 +79,12 @@ def train_row(row: str, config: Train, args: Namespace, state: Path) -> None:
     if not (done / "complete").exists():
         log(f"cellduality {row} seed {args.seed}: {config.stage}")
         run = {
-            **{"scale": args.scale, "paper": "cellduality", "phase": "train", "row": row},
-            **{"seed": args.seed, "config": config.model_dump()},
+            "scale": args.scale,
+            "paper": "cellduality",
+            "phase": "train",
+            "row": row,
+            "seed": args.seed,
+            "config": config.model_dump(),
         }
         with open_run(**run) if is_main_process() else nullcontext() as live:
             on_log = live.log if live else lambda step, metrics: None
@@ -144,8 +150,12 @@ def make(
         trainer, lines = sft.train(config, labelled, vocabulary, start=start, job=job)
     else:
         trainer, lines = grpo.train(
-            *(config, parts["unlabelled"], parts["validation"], vocabulary),
-            **{"start": start, "lengths": read_json(args.data)["lengths"]},
+            config,
+            parts["unlabelled"],
+            parts["validation"],
+            vocabulary,
+            start=start,
+            lengths=read_json(args.data)["lengths"],
             job=job,
         )
     trainer.accelerator.wait_for_everyone()

@@ -25,14 +25,27 @@ class Job:
 def arguments(stage: Stage, job: Job) -> dict[str, Any]:
     """Return the training arguments of a stage, as transformers names them."""
     return {
-        **{"output_dir": str(job.state), "use_cpu": job.cpu, "bf16": job.bf16},
-        **{"max_steps": stage.steps, "learning_rate": stage.learning_rate},
-        **{"warmup_steps": stage.warmup_share, "lr_scheduler_type": "linear"},
-        **{"weight_decay": stage.weight_decay, "max_grad_norm": stage.clip_norm},
-        **{"activation_checkpointing": not job.cpu, "seed": job.seed, "data_seed": job.seed},
-        **{"logging_steps": stage.log_every, "logging_nan_inf_filter": False},
-        **{"save_steps": stage.checkpoint_every, "save_total_limit": 2},
-        **{"report_to": "none", "disable_tqdm": True, "dataloader_num_workers": 0},
+        "output_dir": str(job.state),
+        "use_cpu": job.cpu,
+        "bf16": job.bf16,
+        "max_steps": stage.steps,
+        "learning_rate": stage.learning_rate,
+        "warmup_steps": stage.warmup_share,
+        "lr_scheduler_type": "linear",
+        "adam_beta1": stage.beta1,
+        "adam_beta2": stage.beta2,
+        "weight_decay": stage.weight_decay,
+        "max_grad_norm": stage.clip_norm,
+        "activation_checkpointing": not job.cpu,
+        "seed": job.seed,
+        "data_seed": job.seed,
+        "logging_steps": stage.log_every,
+        "logging_nan_inf_filter": False,
+        "save_steps": stage.checkpoint_every,
+        "save_total_limit": 2,
+        "report_to": "none",
+        "disable_tqdm": True,
+        "dataloader_num_workers": 0,
     }
 
 

@@ -150,6 +150,15 @@ def test_rows_of_a_seed_start_from_the_same_model_and_move(work):
         assert first[0][name] == first[1][name]  # both have drawn the same from the same model
 
 
+@pytest.mark.parametrize("key", ["beta1", "beta2"])
+def test_a_declared_beta_decides_what_is_trained(work, key):
+    other = {**ROWS["sft"], "sft": {**ROWS["sft"]["sft"], "steps": 3, key: 0.5}}
+    usual = {**ROWS["sft"], "sft": {**ROWS["sft"]["sft"], "steps": 3}}
+    trained(key, {"base": ROWS["base"], "usual": usual, "other": other})
+    one, two = (load_file(f"{key}/{row}/seed0/model.safetensors") for row in ("usual", "other"))
+    assert any((one[name] != two[name]).any() for name in one)
+
+
 def test_a_frozen_dual_stays_that_of_sft_and_the_policy_s_own_does_not(work):
     rows = {name: ROWS[name] for name in ("base", "sft")}
     trained("frozen", {**rows, "frozen_dual": {**ROWS["cellduality"], "dual": "frozen"}})
