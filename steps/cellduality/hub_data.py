@@ -87,10 +87,8 @@ def cells(settings: HubCells, seed: int) -> CellData:
         genes=tuple(genes[chosen]),
         types=tuple(types),
         expression_NG=expression,
-        cells=tuple(map(str, range(len(type_N)))),
         sentence_NK=sentence_NK,
         type_N=type_N.astype(np.int64),
-        cluster_N=types_N,
         split_N=split_N,
     )
 
@@ -111,12 +109,8 @@ def drugs(settings: HubDrugs, seed: int) -> DrugData:
     return DrugData(
         features=tuple(genes[chosen]),
         drugs=tuple(names),
-        tissues=("cell",),
-        lines=tuple(map(str, range(len(label_N)))),
         altered_LF=expression.toarray(),
         sentence_LK=ranked_genes(expression, settings.length),
-        tissue_L=np.zeros(len(label_N), dtype=np.int64),
-        response_LD=np.full(label_LD.shape, np.nan),
         label_LD=label_LD,
         split_L=split_N,
     )
