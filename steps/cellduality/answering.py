@@ -29,7 +29,9 @@ def completions(
         made = model.generate(
             **tokens,
             **drawn,
-            **{"max_new_tokens": length, "top_k": None, "top_p": None},
+            max_new_tokens=length,
+            top_k=None,
+            top_p=None,
             pad_token_id=tokenizer.pad_token_id,
         )
         given = tokens.input_ids.shape[1]
@@ -52,8 +54,12 @@ def answers(
 ) -> list[Sentence]:
     """Return the final answer to each question; one that cannot be read is empty."""
     texts = completions(
-        *(model, tokenizer, [primal_prompt(question) for question in questions]),
-        **{"length": completion_length, "batch": batch, "temperature": temperature},
+        model,
+        tokenizer,
+        [primal_prompt(question) for question in questions],
+        length=completion_length,
+        batch=batch,
+        temperature=temperature,
     )
     return [
         parse(question.task, text, vocabulary, lengths[question.task])

@@ -15,7 +15,7 @@ from steps.shared import tensor_files
 FIELDS = {
     "cells": ("expression_NG", "sentence_NK", "type_N", "split_N"),
     "drugs": ("altered_LF", "label_LD", "split_L"),
-    "perturbations": ("before_NG", "after_NG", "perturbation_N", "type_N", "split_N"),
+    "perturbations": ("before_NG", "after_NG", "perturbation_N", "split_N"),
 }
 
 

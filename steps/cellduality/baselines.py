@@ -50,7 +50,7 @@ def _responses(row: str, cases: Sequence[Case], arrays: Arrays) -> list[Sentence
         known, columns = np.nonzero(own_LD >= 0)
         here = drugs == drug
         found[here] = classify(
-            *(row, altered_LF[train][known], own_LD[known, columns]), altered_LF[lines[here]]
+            row, altered_LF[train][known], own_LD[known, columns], altered_LF[lines[here]]
         )
     return [(LABELS[i],) for i in found]
 
@@ -61,7 +61,7 @@ def _shifted(cases: Sequence[Case], arrays: Arrays, vocabulary: Vocabulary) -> l
     train = stored.members(arrays, "perturbations", "train")
     places = [case.place[0] for case in cases]
     found_NG = mean_shift(
-        *(before_NG[train], after_NG[train], kind_N[train]), before_NG[places], kind_N[places]
+        before_NG[train], after_NG[train], kind_N[train], before_NG[places], kind_N[places]
     )
     sentences = ranked_genes(found_NG, found_NG.shape[1])
     return [vocabulary.sentence("perturbation", row) for row in sentences]

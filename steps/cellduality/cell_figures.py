@@ -56,7 +56,7 @@ def quality() -> "Figure":
     for ax, (column, title) in zip(axes, QUALITY.items(), strict=True):
         with warnings.catch_warnings(action="ignore"):  # of seaborn's coming changes
             scanpy.pl.violin(
-                *(cells, column), groupby="bulk_labels", stripplot=False, inner="quartile",
+                cells, column, groupby="bulk_labels", stripplot=False, inner="quartile",
                 rotation=90, ax=ax, show=False,
             )  # fmt: skip
         ax.set(title=title, xlabel="", ylabel="")
@@ -154,7 +154,7 @@ def _panels(cells: "AnnData", titles: Mapping[str, str]) -> "Figure":
     for ax, (column, title) in zip(axes[0], titles.items(), strict=True):
         with warnings.catch_warnings(action="ignore"):  # of matplotlib's coming changes
             scanpy.pl.umap(
-                *(cells, ), color=column, ax=ax, show=False, size=SIZE, na_color="#E5E5E5",
+                cells, color=column, ax=ax, show=False, size=SIZE, na_color="#E5E5E5",
                 legend_loc="none",
             )  # fmt: skip
         ax.set(title=title, xlabel="UMAP 1", ylabel="UMAP 2" if ax is axes[0, 0] else "")

@@ -26,11 +26,9 @@ class CellData:
 
     genes: tuple[str, ...]  # G, in the order of the file
     types: tuple[str, ...]  # names of the types, sorted
-    cells: tuple[str, ...]  # N barcodes
     expression_NG: sparse.csr_matrix  # float32, log1p
     sentence_NK: np.ndarray  # int32, places in `genes`, -1 padded
     type_N: np.ndarray  # int64, places in `types`
-    cluster_N: np.ndarray  # names of louvain clusters
     split_N: np.ndarray  # int8, codes of splits.SPLITS
 
     def members(self, split: str) -> np.ndarray:
@@ -40,13 +38,16 @@ class CellData:
 
 def load(settings: Cells, seed: int) -> CellData:
     """Read the cells, split them (stream `split`) and choose genes by training cells alone."""
-    expression_NA, genes, types_N, clusters_N, cells = read(scanpy_file(FILE))
+    expression_NA, genes, types_N, clusters_N = read(scanpy_file(FILE))
     held_out_N = _held_out(settings.held_out, types_N, clusters_N)
     kept_N = _common(types_N, held_out_N, settings.min_cells)
     expression_NA, held_out_N = expression_NA[kept_N], held_out_N[kept_N]
     types, type_N = np.unique(types_N[kept_N], return_inverse=True)
     split_N = stratified(
-        *(type_N, held_out_N, settings.validation_share, settings.test_share),
+        type_N,
+        held_out_N,
+        settings.validation_share,
+        settings.test_share,
         stream("cellduality", "split", seed),
     )
     chosen = most_variable(expression_NA[split_N == TRAIN], settings.num_genes)
@@ -57,11 +58,9 @@ def load(settings: Cells, seed: int) -> CellData:
     return CellData(
         genes=tuple(genes[chosen]),
         types=tuple(types),
-        cells=tuple(cells[kept_N]),
         expression_NG=expression_NG,
         sentence_NK=sentence_NK,
         type_N=type_N.astype(np.int64),
-        cluster_N=clusters_N[kept_N],
         split_N=split_N,
     )
 
@@ -75,8 +74,8 @@ def scanpy_file(name: str) -> Path:
     return path
 
 
-def read(path: Path) -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return raw expression (N, A), gene names, types, clusters and barcodes of an h5ad file."""
+def read(path: Path) -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray, np.ndarray]:
+    """Return raw expression (N, A), gene names, types and clusters of an h5ad file."""
     from anndata import read_h5ad
 
     try:
@@ -89,8 +88,7 @@ def read(path: Path) -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray, np.ndar
     if raw is None:
         raise InputError(f"{path}: has no raw expression; standardised values have no order")
     names = np.asarray(raw.var_names.astype(str))
-    cells = np.asarray(file.obs_names.astype(str))
-    return sparse.csr_matrix(raw.X, dtype=np.float32), names, *columns, cells
+    return sparse.csr_matrix(raw.X, dtype=np.float32), names, *columns
 
 
 def most_variable(expression_NG: sparse.csr_matrix, count: int) -> np.ndarray:

@@ -8,6 +8,7 @@ from pydantic import Field
 from steps.cellduality.data_config import Cells, Drugs, Perturbations
 from steps.cellduality.hub_config import Hub
 from steps.shared.config import Block, StepConfig
+from steps.shared.fit_config import AdamWConfig
 
 Share = Annotated[float, Field(gt=0, le=1)]
 Threshold = Annotated[float, Field(ge=0, le=1)]
@@ -57,18 +58,12 @@ class Pretrained(StepConfig):
     dtype: Literal["float32", "bfloat16"]
 
 
-class Stage(StepConfig):
-    """Optimization of one stage (AdamW, linear decay)."""
+class Stage(AdamWConfig):
+    """Optimization of one stage, linear decay."""
 
     steps: int = Field(ge=1, description="updates")
-    learning_rate: float = Field(gt=0, le=1, description="peak")
     warmup_share: float = Field(ge=0, lt=1, description="of the updates")
     batch_size: int = Field(ge=1, description="sequences or completions of an update, of a process")
-    micro_batch: int = Field(ge=1, description="sequences of a forward pass")
-    weight_decay: float = Field(ge=0, lt=1)
-    clip_norm: float = Field(gt=0)
-    log_every: int = Field(ge=1, description="updates per line of history.csv")
-    checkpoint_every: int = Field(ge=1, description="updates; what an interruption can lose")
 
 
 class Grpo(Stage):
@@ -91,7 +86,7 @@ class Lora(StepConfig):
     alpha: float = Field(gt=0, description="the adapter's product is scaled by alpha / rank")
 
 
-class Row(StepConfig):
+class Train(StepConfig):
     """How a row trains: a base model, SFT of it, or GRPO from the model of an SFT row."""
 
     stage: Literal["base", "sft", "grpo"]
@@ -107,12 +102,6 @@ class Row(StepConfig):
     sft_lora: Lora | None
     grpo: Grpo
     grpo_lora: Lora | None
-
-
-class Train(Row):
-    """A row, and for how many seeds: that is the plan's, so that another seed trains alone."""
-
-    num_seeds: int = Field(ge=1, description="of the paper's seeds, the first ones")
 
 
 class Merge(StepConfig):
@@ -146,16 +135,14 @@ def check(block: Block) -> Iterator[tuple[str, Any, str]]:
     for row in block.rows:
         own = block.train[row]
         key = f"train.rows.{row}"
-        if own.num_seeds > len(block.seeds):
-            yield f"{key}.num_seeds", own.num_seeds, f"must be at most the {len(block.seeds)} seeds"
         wanted = {"base": None, "sft": "base", "grpo": "sft"}[own.stage]
         start = block.train.get(own.start)
         if (start.stage if start else None) != wanted:
             rule = f"must be a row of stage {wanted}" if wanted else "must be empty: it is the base"
             yield f"{key}.start", own.start, rule
             continue
-        if start and (own.start not in block.rows or start.num_seeds < own.num_seeds):
-            yield f"{key}.start", own.start, "must be among rows, for as many seeds"
+        if start and own.start not in block.rows:
+            yield f"{key}.start", own.start, "must be among rows"
         if own.stage == "grpo":
             if (own.reasoning, own.filtering) != (start.reasoning, start.filtering):
                 yield f"{key}.reasoning", own.reasoning, "must be that of the row it starts from"

@@ -1,12 +1,8 @@
 """What params.yaml may say about the data: blood cells, drug response, simulated perturbations."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from steps.shared.config import StepConfig
-
-Operation = Literal["knockdown", "overexpression"]
 
 
 class Cells(StepConfig):

@@ -27,12 +27,8 @@ class DrugData:
 
     features: tuple[str, ...]  # F names without spaces, as TP53_mut
     drugs: tuple[str, ...]  # D names, as Drug_1047
-    tissues: tuple[str, ...]
-    lines: tuple[str, ...]  # L COSMIC numbers
     altered_LF: np.ndarray  # uint8, 1 where altered
     sentence_LK: np.ndarray  # int32, places in `features`, -1 padded
-    tissue_L: np.ndarray  # int64, places in `tissues`
-    response_LD: np.ndarray  # float64, ln IC50 in log micromolar, NaN where not measured
     label_LD: np.ndarray  # int8, 0 sensitive, 1 resistant, -1 neither or not measured
     split_L: np.ndarray  # int8, codes of splits.SPLITS
 
@@ -52,8 +48,10 @@ def load(settings: Drugs, seed: int, files: Sequence[Path]) -> DrugData:
     if missing := sorted(set(settings.held_out) - set(tissues)):
         raise InputError(f"held_out: no tissue {missing[0]!r}; there are {', '.join(tissues)}")
     split_L = stratified(
-        *(tissue_L, np.isin(tissues, settings.held_out)[tissue_L]),
-        *(settings.validation_share, settings.test_share),
+        tissue_L,
+        np.isin(tissues, settings.held_out)[tissue_L],
+        settings.validation_share,
+        settings.test_share,
         stream("cellduality", "split", seed),
     )
     altered_LF = features.to_numpy(np.uint8)
@@ -62,12 +60,8 @@ def load(settings: Drugs, seed: int, files: Sequence[Path]) -> DrugData:
     return DrugData(
         features=tuple("".join(name.split()) for name in features.columns[common]),
         drugs=tuple(names),
-        tissues=tuple(tissues),
-        lines=tuple(features.index.astype(str)),
         altered_LF=altered_LF,
         sentence_LK=rarest_first(altered_LF, split_L == TRAIN, settings.length),
-        tissue_L=tissue_L.astype(np.int64),
-        response_LD=response_LD,
         label_LD=thirds(response_LD, split_L == TRAIN),
         split_L=split_L,
     )

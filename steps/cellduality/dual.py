@@ -61,9 +61,13 @@ class Duals:
             steps += duals[0][1].length
         made = model.generate(
             **tokens,
-            **{"do_sample": False, "max_new_tokens": steps, "logits_processor": constraint},
-            **{"pad_token_id": self.tokenizer.pad_token_id, "temperature": None},
-            **{"top_p": None, "top_k": None},
+            do_sample=False,
+            max_new_tokens=steps,
+            logits_processor=constraint,
+            pad_token_id=self.tokenizer.pad_token_id,
+            temperature=None,
+            top_p=None,
+            top_k=None,
         )
         texts = self.tokenizer.batch_decode(made[:, start:], skip_special_tokens=True)
         return [self._read(*dual, text) for dual, text in zip(duals, texts, strict=True)]

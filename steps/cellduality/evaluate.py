@@ -1,4 +1,7 @@
-"""Test every row of one seed on all four tasks, and the specialists on theirs."""
+"""Test every row of one seed on all four tasks, and the specialists on theirs.
+
+What a row got is kept in `state/` until all are tested: an interrupted job goes on with the next.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,9 +15,11 @@ from steps.cellduality.teacher import Case
 from steps.cellduality.vocabulary import TASKS
 from steps.shared import selection
 from steps.shared.config import read_config, step_parser
+from steps.shared.job_state import job_key, training_state
 from steps.shared.runs import write_runs
 from steps.shared.runtime import (
     deterministic,
+    log,
     read_csv,
     read_json,
     run_step,
@@ -34,33 +39,47 @@ Line = dict[str, Any]
 def main(argv: list[str] | None = None) -> None:
     """Write seed<seed>.csv, its runs, and seed<seed>_answers.json, which figures are drawn from."""
     parser = step_parser(__doc__)
-    parser.add_argument("--rows", nargs="+", required=True, help="the seed's rows")
+    parser.add_argument("--rows", nargs="+", required=True, help="the rows to test")
     parser.add_argument("--target", required=True, help="dual_target of the rows")
     parser.add_argument("--data", type=Path, required=True, help="manifest.json of the seed")
     parser.add_argument("--models", type=Path, required=True, help="selection.json of merge")
     parser.add_argument("--trained", type=Path, required=True, help="folder of the train phase")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
+    parser.add_argument("--state", type=Path, default=Path("state"), help="of interrupted jobs")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", choices=["cpu", "auto"], default="cpu")
     args = parser.parse_args(argv)
     config = read_config(args, Evaluate)
     deterministic(args.threads)
-    test = Test(args, config)
-    lines, kept = [], {}
-    for row in [*args.rows, *SPECIALISTS]:
-        found = test.specialist(row) if row in SPECIALISTS else test.model(row)
-        for (task, split), answers in found.items():
-            kept.setdefault(row, {})[f"{task}/{split}"] = [list(a) for a in answers]
-            lines += test.scored(row, task, split, answers)
-        lines += test.of_model(row, found) if row in args.rows else []
-    lines += test.rewards()
-    runs = in_tables(lines, args.rows)
-    write_runs(args.out / f"seed{args.seed}.csv", runs, seed=args.seed)
-    write_json(args.out / f"seed{args.seed}_answers.json", kept)
+    key = job_key(
+        "steps.cellduality.evaluate",
+        args,
+        paper="cellduality",
+        row="evaluate",
+        config=config,
+        inputs=[args.models, args.data],  # both hold the hashes of the files that they describe
+    )
+    with training_state(args.state, {**key, "target": args.target}) as state:
+        test = Test(args, config)
+        tested = {row: tested_once(test, row, state) for row in [*args.rows, *SPECIALISTS]}
+        lines = [line for own in tested.values() for line in own["lines"]] + test.rewards()
+        runs = in_tables(lines, args.rows)
+        write_runs(args.out / f"seed{args.seed}.csv", runs, seed=args.seed)
+        answers = {row: own["answers"] for row, own in tested.items()}
+        write_json(args.out / f"seed{args.seed}_answers.json", answers)
+
+
+def tested_once(test: "Test", row: str, state: Path) -> dict[str, Any]:
+    """Return what a row got, from the file that an interrupted job left if there is one."""
+    path = state / f"{row}.json"
+    if not path.exists():
+        log(f"cellduality evaluate {row} seed {test.args.seed}")
+        write_json(path, test.row(row))
+    return read_json(path)  # also of a new one, so that an interruption makes no difference
 
 
 def in_tables(lines: Sequence[Line], rows: Sequence[str]) -> Iterator[Line]:
-    """Yield runs: a row's scores in each table it is in; ablations, where the seed has them."""
+    """Yield runs: a row's scores in each table it is in; ablations, where all are tested."""
     ablated = set(ABLATIONS) <= set(rows)
     for line in lines:
         if "table" in line:
@@ -96,6 +115,16 @@ class Test:
         self.judge = Judge(self.arrays, self.vocabulary, config.components)
         self.models = selection.read(args.models)
 
+    def row(self, row: str) -> dict[str, Any]:
+        """Return the scores of a row or specialist, and its answers by "<task>/<split>"."""
+        found = self.specialist(row) if row in SPECIALISTS else self.model(row)
+        lines, kept = [], {}
+        for (task, split), answers in found.items():
+            kept[f"{task}/{split}"] = answers
+            lines += self.scored(row, task, split, answers)
+        lines += [] if row in SPECIALISTS else self.of_model(row, found)
+        return {"lines": lines, "answers": kept}
+
     def model(self, row: str) -> dict[tuple[str, str], list[Sentence]]:
         """Return a row's answers to all questions: cells are sampled, all else is greedy."""
         import torch
@@ -110,8 +139,10 @@ class Test:
             torch.manual_seed(draws)
             found[task, split] = answering.answers(
                 *self.loaded,
-                *([case.question for case in cases], self.vocabulary),
-                **{"lengths": self.lengths, "batch": self.config.batch_size},
+                [case.question for case in cases],
+                self.vocabulary,
+                lengths=self.lengths,
+                batch=self.config.batch_size,
                 completion_length=self.config.completion_length,
                 temperature=self.config.temperature if task == "generation" else 0.0,
             )

@@ -83,7 +83,7 @@ def cells(prepared: Path, answers: Mapping[str, Any], config: Evaluate) -> dict[
     return {
         "generated": generated(real_ND, type_N[test], found, types),
         "embedding": embedding(
-            *(arrays["cells/expression_NG"], type_N, types), arrays["cells/split_N"]
+            arrays["cells/expression_NG"], type_N, types, arrays["cells/split_N"]
         ),
     }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from steps.cellduality import policy, trainers
-from steps.cellduality.config import Row
+from steps.cellduality.config import Train
 from steps.cellduality.dual import Duals
 from steps.cellduality.prompts import columns
 from steps.cellduality.rewarding import GroundTruth, SelfSupervised
@@ -49,7 +49,7 @@ def row(case: Case, *, truth: bool) -> dict[str, Any]:
 
 
 def train(
-    config: Row,
+    config: Train,
     unlabelled: Sequence[Case],
     probes: Sequence[Case],
     vocabulary: Vocabulary,
@@ -101,8 +101,7 @@ def train(
     else:
         itself.model = lambda: trainer.accelerator.unwrap_model(trainer.model)
     trainer.add_callback(trainers.probing(_probe(itself, probes), grpo.probe_every))
-    trainers.run(trainer, job)
-    return trainer, trainers.history(trainer, HISTORY)
+    return trainer, trainers.run(trainer, job, HISTORY)
 
 
 def _probe(itself: SelfSupervised, probes: Sequence[Case]) -> Any:

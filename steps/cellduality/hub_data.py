@@ -84,10 +84,12 @@ def cells(settings: HubCells, seed: int) -> CellData:
     if (sentence_NK[:, 1] < 0).any():
         raise InputError(f"num_genes = {settings.num_genes}: some cells express fewer than two")
     return CellData(
-        **{"genes": tuple(genes[chosen]), "types": tuple(types), "expression_NG": expression},
-        cells=tuple(map(str, range(len(type_N)))),
+        genes=tuple(genes[chosen]),
+        types=tuple(types),
+        expression_NG=expression,
         sentence_NK=sentence_NK,
-        **{"type_N": type_N.astype(np.int64), "cluster_N": types_N, "split_N": split_N},
+        type_N=type_N.astype(np.int64),
+        split_N=split_N,
     )
 
 
@@ -105,13 +107,12 @@ def drugs(settings: HubDrugs, seed: int) -> DrugData:
     label_LD = np.full((len(label_N), len(names)), -1, dtype=np.int8)
     label_LD[np.arange(len(label_N)), place_N] = label_N
     return DrugData(
-        **{"features": tuple(genes[chosen]), "drugs": tuple(names), "tissues": ("cell",)},
-        lines=tuple(map(str, range(len(label_N)))),
+        features=tuple(genes[chosen]),
+        drugs=tuple(names),
         altered_LF=expression.toarray(),
         sentence_LK=ranked_genes(expression, settings.length),
-        tissue_L=np.zeros(len(label_N), dtype=np.int64),
-        response_LD=np.full(label_LD.shape, np.nan),
-        **{"label_LD": label_LD, "split_L": split_N},
+        label_LD=label_LD,
+        split_L=split_N,
     )
 
 
@@ -133,8 +134,11 @@ def perturbations(settings: HubPerturbations, seed: int) -> PerturbData:
         raise InputError(f"num_held_out = {settings.num_held_out}: of {len(targets)} perturbations")
     held_out = rng.permutation(len(targets))[: settings.num_held_out]
     split_N = stratified(
-        *(place_N, np.isin(place_N, held_out)),
-        *(settings.validation_share, settings.test_share, rng),
+        place_N,
+        np.isin(place_N, held_out),
+        settings.validation_share,
+        settings.test_share,
+        rng,
     )
     chosen = most_variable(expression[after[split_N == TRAIN]], settings.num_genes)
     before_NG, after_NG = (expression[rows][:, chosen] for rows in (before, after))
@@ -142,10 +146,12 @@ def perturbations(settings: HubPerturbations, seed: int) -> PerturbData:
         genes=tuple(genes[chosen]),
         perturbations=tuple((settings.operation, name) for name in targets),
         types=tuple(types),
-        **{"before_NG": before_NG.toarray(), "after_NG": after_NG.toarray()},
+        before_NG=before_NG.toarray(),
+        after_NG=after_NG.toarray(),
         sentence_before_NK=ranked_genes(before_NG, settings.length),
         sentence_after_NK=ranked_genes(after_NG, settings.length),
-        **{"perturbation_N": place_N.astype(np.int64), "type_N": type_N[after]},
+        perturbation_N=place_N.astype(np.int64),
+        type_N=type_N[after],
         split_N=split_N,
     )
 

@@ -1,6 +1,6 @@
 """What is measured of answers and of generated cells.
 
-Shapes: N cells, D dimensions of an embedding, G genes, K genes of a sentence. Shares are in %.
+Shapes: N cells, D dimensions of an embedding, G genes. Shares are in %.
 """
 
 import numpy as np
@@ -41,25 +41,13 @@ def knn_accuracy(
     return accuracy(wanted_N, fitted.predict(generated_ND))
 
 
-def diversity(
-    generated_NK: np.ndarray,
-    generated_ND: np.ndarray,
-    real_NK: np.ndarray,
-    real_ND: np.ndarray,
-) -> dict[str, float]:
-    """Return how varied generated cells are, beside real ones.
+def diversity(generated_ND: np.ndarray, real_ND: np.ndarray) -> float:
+    """Return the mean distance of two generated cells over that of two real ones, of a condition.
 
-    `distinct`: share of distinct sentences (%); `distance`: mean Euclidean distance of two cells;
-    both also of `real`; `distance_ratio`: generated over real. Cells of one condition each.
+    NaN where the real cells are all the same.
     """
-    found = {"distinct": _distinct(generated_NK), "distance": mean_distance(generated_ND)}
-    real = {"distinct_real": _distinct(real_NK), "distance_real": mean_distance(real_ND)}
-    ratio = found["distance"] / real["distance_real"] if real["distance_real"] > 0 else np.nan
-    return {**found, **real, "distance_ratio": float(ratio)}
-
-
-def _distinct(sentence_NK: np.ndarray) -> float:
-    return 100 * len(np.unique(sentence_NK, axis=0)) / len(sentence_NK)
+    real = mean_distance(real_ND)
+    return mean_distance(generated_ND) / real if real > 0 else float("nan")
 
 
 def mean_distance(x_ND: np.ndarray) -> float:

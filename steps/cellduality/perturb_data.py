@@ -57,8 +57,11 @@ def load(settings: Perturbations, seed: int) -> PerturbData:
     perturbation_N = np.repeat(np.arange(len(perturbations)), settings.cells)
     before_NG, after_NG, type_N = _grown(network, perturbation_N, settings, seed)
     split_N = stratified(
-        *(perturbation_N, np.isin(perturbation_N, held_out)),
-        *(settings.validation_share, settings.test_share, rng),
+        perturbation_N,
+        np.isin(perturbation_N, held_out),
+        settings.validation_share,
+        settings.test_share,
+        rng,
     )
     return PerturbData(
         genes=network.genes,

@@ -1,7 +1,7 @@
 """The files that the workflow declares and the steps make: no torch here."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from steps.shared.config import resolve
@@ -31,14 +31,6 @@ class Files:
             row: resolve(config, "cellduality", "train", row) for row in self.block["rows"]
         }
 
-    def seeds(self, row: str) -> list[int]:
-        """Return the seeds of a row: the first of the paper's."""
-        return self.block["seeds"][: self.train[row]["num_seeds"]]
-
-    def rows(self, seed: int) -> list[str]:
-        """Return the rows of a seed, in the order of training."""
-        return [row for row in self.train if seed in self.seeds(row)]
-
     def lora(self, row: str) -> bool:
         """Say whether training a row leaves an adapter."""
         own = self.train[row]
@@ -60,60 +52,37 @@ class Files:
         return [given["name"].removeprefix("assets/")] if packaged else []
 
     def prepared(self) -> list[str]:
-        """Return what prepare leaves for a seed, the manifest first."""
+        """Return what prepare leaves, the manifest first."""
         return [f"results/{{scale}}/cellduality/prepare/seed{{seed}}/{name}" for name in PREPARED]
 
-    def trained(self, row: str) -> list[str]:
-        """Return what training a row leaves for a seed, the history first."""
-        folder = f"results/{{scale}}/cellduality/train/{row}/seed{{seed}}"
-        names = trained_files(self.train[row]["stage"], lora=self.lora(row))
-        return [f"{folder}/{name}" for name in ("history.csv", *names)]
+    def trained(self) -> list[str]:
+        """Return what training leaves: every row's history, and its model or adapter."""
+        return [
+            f"results/{{scale}}/cellduality/train/{row}/seed{{seed}}/{name}"
+            for row, own in self.train.items()
+            for name in ("history.csv", *trained_files(own["stage"], lora=self.lora(row)))
+        ]
 
-    def merged(self, row: str) -> list[str]:
-        """Return what merging leaves of a row: a whole model where training left an adapter."""
-        folder = f"results/{{scale}}/cellduality/merge/{row}/seed{{seed}}"
-        return [f"{folder}/{name}" for name in MODEL_FILES] if self.lora(row) else []
+    def merged(self) -> list[str]:
+        """Return the whole models that merging leaves, of the rows that left an adapter."""
+        return [
+            f"results/{{scale}}/cellduality/merge/{row}/seed{{seed}}/{name}"
+            for row in self.adapters()
+            for name in MODEL_FILES
+        ]
 
-    def selection(self, seed: int) -> str:
-        """Return what merging leaves for a seed: the model of every row."""
-        return f"results/{{scale}}/cellduality/merge/seed{seed}/selection.json"
+    def adapters(self) -> list[str]:
+        """Return the rows whose training leaves an adapter."""
+        return [row for row in self.train if self.lora(row)]
 
-    def starts(self, seed: int) -> list[str]:
-        """Return the row that each row of a seed starts from; the base model, from itself."""
-        return [self.train[row]["start"] or row for row in self.rows(seed)]
+    def starts(self) -> list[str]:
+        """Return the row that each row starts from; the base model, from itself."""
+        return [own["start"] or row for row, own in self.train.items()]
 
-    def train_config(self, seed: int) -> str:
-        """Return the JSON of what the training job of a seed reads."""
-        rows = {row: dict(self.train[row]) for row in self.rows(seed)}
-        for own in rows.values():
-            del own["num_seeds"]
-        return json.dumps({"rows": rows})
+    def train_config(self, wildcards: Any) -> str:
+        """Return the JSON of what a training job reads: the configuration of every row."""
+        return json.dumps({"rows": self.train}, sort_keys=True)
 
     def target(self) -> str:
         """Return what the dual of a perturbation reconstructs."""
         return self.block["train"]["common"]["dual_target"]
-
-    def of_seed(self, files: Callable[[str], list[str]], seed: int) -> list[str]:
-        """Return the files that `files` gives for a row, of every row of a seed."""
-        return [file.replace("{seed}", str(seed)) for row in self.rows(seed) for file in files(row)]
-
-    def of_all(self, files: Callable[[int], list[str]]) -> list[str]:
-        """Return the files that `files` gives for a seed, of every seed."""
-        return [file for seed in self.block["seeds"] for file in files(seed)]
-
-    def prepared_of(self, seed: int) -> list[str]:
-        """Return what prepare leaves for one seed."""
-        return [file.replace("{seed}", str(seed)) for file in self.prepared()]
-
-    def histories(self) -> list[str]:
-        """Return the histories of every seed and row."""
-        return [
-            self.trained(row)[0].replace("{seed}", str(seed))
-            for seed in self.block["seeds"]
-            for row in self.rows(seed)
-        ]
-
-    def runs(self, seed: int) -> list[str]:
-        """Return what evaluating a seed leaves: runs for the tables, answers for the figures."""
-        stem = f"results/{{scale}}/cellduality/evaluate/seeds/seed{seed}"
-        return [f"{stem}.csv", f"{stem}_answers.json"]

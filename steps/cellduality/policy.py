@@ -27,11 +27,16 @@ def new_llama(config: NewModel, tokenizer: Any, seed: int) -> Any:
 
     torch.manual_seed(int(stream("cellduality", "init", seed).integers(2**63)))
     sizes = LlamaConfig(
-        **{"vocab_size": len(tokenizer), "hidden_size": config.width},
-        **{"intermediate_size": 4 * config.width, "num_hidden_layers": config.layers},
-        **{"num_attention_heads": config.heads, "num_key_value_heads": config.heads},
-        **{"max_position_embeddings": config.context, "tie_word_embeddings": True},
-        **{"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id},
+        vocab_size=len(tokenizer),
+        hidden_size=config.width,
+        intermediate_size=4 * config.width,
+        num_hidden_layers=config.layers,
+        num_attention_heads=config.heads,
+        num_key_value_heads=config.heads,
+        max_position_embeddings=config.context,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
         bos_token_id=tokenizer.eos_token_id,
         # the default of 0.02 is for widths in the thousands: here attention would not form
         initializer_range=config.width**-0.5,
@@ -97,8 +102,11 @@ def lora(config: Lora | None) -> Any:
     from peft import LoraConfig
 
     return LoraConfig(
-        **{"r": config.rank, "lora_alpha": config.alpha, "lora_dropout": 0.0},
-        **{"target_modules": "all-linear", "task_type": "CAUSAL_LM"},
+        r=config.rank,
+        lora_alpha=config.alpha,
+        lora_dropout=0.0,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
     )
 
 

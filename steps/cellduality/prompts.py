@@ -141,15 +141,19 @@ def _perturbation_dual(
 def columns(question: Question) -> dict[str, object]:
     """Return a question as columns of a data set of prompts."""
     return {
-        **{"prompt": primal_prompt(question), "task": question.task},
-        **{"items": list(question.items), "condition": list(question.condition)},
-        **{"hidden": list(question.hidden), "state": question.state},
+        "prompt": primal_prompt(question),
+        "task": question.task,
+        "items": list(question.items),
+        "condition": list(question.condition),
+        "hidden": list(question.hidden),
+        "state": question.state,
     }
 
 
 def from_columns(row: Mapping[str, object]) -> Question:
     """Return the question of `columns`."""
     return Question(
-        **{"task": row["task"], "state": row["state"]},
+        task=row["task"],
+        state=row["state"],
         **{key: tuple(row[key]) for key in ("items", "condition", "hidden")},
     )

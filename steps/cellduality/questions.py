@@ -127,7 +127,9 @@ class Maker:
         )
         operation, target = data.perturbations[data.perturbation_N[i]]
         question = Question(
-            *("perturbation", before, (operation, word(target))),
+            "perturbation",
+            before,
+            (operation, word(target)),
             state=self.vocabulary.states[data.type_N[i]],
         )
         return Case(question, after, (i,))

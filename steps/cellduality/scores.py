@@ -85,8 +85,7 @@ class Judge:
         for kind in np.unique(label_N):
             own, real_own = wanted_N == kind, label_N == kind
             if min(own.sum(), real_own.sum()) > 1:
-                parts = (found_NK[own], found_ND[own], real_NK[real_own], real_ND[real_own])
-                ratios.append(measures.diversity(*parts)["distance_ratio"])
+                ratios.append(measures.diversity(found_ND[own], real_ND[real_own]))
                 weights.append(real_own.sum())
         yield "diversity", float(np.average(ratios, weights=weights))
 

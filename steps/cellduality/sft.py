@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from steps.cellduality import policy, trainers
-from steps.cellduality.config import Row
+from steps.cellduality.config import Train
 from steps.cellduality.prompts import DualTarget, answer_text, dual_of, primal_prompt
 from steps.cellduality.questions import Labelled
 from steps.cellduality.vocabulary import Vocabulary
@@ -38,7 +38,7 @@ def examples(
 
 
 def train(
-    config: Row,
+    config: Train,
     labelled: Sequence[Labelled],
     vocabulary: Vocabulary,
     *,
@@ -51,8 +51,10 @@ def train(
 
     model, tokenizer = policy.to_train(start)
     pairs = examples(
-        *(labelled, vocabulary),
-        **{"reasoning": config.reasoning, "filtering": config.filtering},
+        labelled,
+        vocabulary,
+        reasoning=config.reasoning,
+        filtering=config.filtering,
         target=config.dual_target,
     )
     if not pairs:
@@ -72,5 +74,4 @@ def train(
         processing_class=tokenizer,
         peft_config=policy.lora(config.sft_lora),
     )
-    trainers.run(trainer, job)
-    return trainer, trainers.history(trainer, HISTORY)
+    return trainer, trainers.run(trainer, job, HISTORY)

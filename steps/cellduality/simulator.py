@@ -104,7 +104,10 @@ def read_network(path: Path) -> Network:
         if set(np.flatnonzero(coupling_GG[genes.index(gene)])) != set(parents):
             raise InputError(f"{path}: couplings of {gene} are not those of its rule")
     return Network(
-        *(genes, float(rate), tuple(p for p, _ in parsed), tuple(on for _, on in parsed)),
+        genes,
+        float(rate),
+        tuple(p for p, _ in parsed),
+        tuple(on for _, on in parsed),
         coupling_GG,
     )
 

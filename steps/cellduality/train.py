@@ -6,11 +6,12 @@ One job for all rows, since to start TRL costs as much as a small row.
 import os
 import shutil
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from steps.cellduality.config import Row, Train
+from steps.cellduality.config import Train
 from steps.cellduality.plan import trained_files
 from steps.shared.config import StepConfig, read_config, step_parser
 from steps.shared.job_state import job_key, training_state
@@ -30,7 +31,7 @@ from steps.shared.tracking import log_run, open_run
 class Rows(StepConfig):
     """The configuration of every row that a job trains."""
 
-    rows: dict[str, Row]
+    rows: dict[str, Train]
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -46,11 +47,13 @@ def main(argv: list[str] | None = None) -> None:
     config = read_rows(args)
     deterministic(args.threads)
     key = job_key(
-        *("steps.cellduality.train", args),
-        **{"paper": "cellduality", "row": "-".join(args.rows), "config": config},
+        "steps.cellduality.train",
+        args,
+        paper="cellduality",
+        row="rows",  # their names are in the configuration
+        config=config,
         inputs=[args.data],
     )
-    key["row"] = "rows"  # their names are in the configuration, and too long for a folder's
     with training_state(args.state, key) as state:
         for row in args.rows:
             train_row(row, config.rows[row], args, state)
@@ -58,20 +61,16 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def read_rows(args: Namespace) -> Rows:
-    """Return the rows' configuration: JSON {row: ...} of them all, or by key, row by row."""
+    """Return the configuration of the rows to train."""
     if not args.config.lstrip().startswith("{"):
-        found = {
-            row: read_config(Namespace(**{**vars(args), "row": row}), Train) for row in args.rows
-        }
-        own = {row: each.model_dump(exclude={"num_seeds"}) for row, each in found.items()}
-        return Rows.model_validate({"rows": own})
+        raise InputError(f'--config {args.config}: must be JSON, {{"rows": {{row: its values}}}}')
     config = read_config(args, Rows)
     if missing := [row for row in args.rows if row not in config.rows]:
         raise InputError(f"--rows {missing[0]}: the configuration has no such row")
     return config
 
 
-def train_row(row: str, config: Row, args: Namespace, state: Path) -> None:
+def train_row(row: str, config: Train, args: Namespace, state: Path) -> None:
     """Train one row, unless the job did before it was interrupted; write its outputs."""
     from steps.cellduality.policy import copy_files
 
@@ -80,15 +79,20 @@ def train_row(row: str, config: Row, args: Namespace, state: Path) -> None:
     if not (done / "complete").exists():
         log(f"cellduality {row} seed {args.seed}: {config.stage}")
         run = {
-            **{"scale": args.scale, "paper": "cellduality", "phase": "train", "row": row},
-            **{"seed": args.seed, "config": config.model_dump()},
+            "scale": args.scale,
+            "paper": "cellduality",
+            "phase": "train",
+            "row": row,
+            "seed": args.seed,
+            "config": config.model_dump(),
         }
-        with open_run(**run) if is_main_process() else nullcontext():
-            lines = make(row, config, args, state, done)
+        with open_run(**run) if is_main_process() else nullcontext() as live:
+            on_log = live.log if live else lambda step, metrics: None
+            lines = make(row, config, args, state, on_log)
         if is_main_process():
             write_csv(done / "history.csv", list(lines[0]), lines)
             (done / "complete").touch()
-            last = {name: value for name, value in lines[-1].items() if name != "step" and value}
+            last = {k: v for k, v in lines[-1].items() if k != "step" and v is not None}
             log_run(**run, history=done / "history.csv", summary=last)
     if is_main_process():
         copy_files(done, out, names)
@@ -106,18 +110,25 @@ def _processes() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def has_adapter(config: Row) -> bool:
+def has_adapter(config: Train) -> bool:
     """Say whether a row's stage trains an adapter."""
     return {"base": None, "sft": config.sft_lora, "grpo": config.grpo_lora}[
         config.stage
     ] is not None
 
 
-def make(row: str, config: Row, args: Namespace, state: Path, done: Path) -> list[dict[str, Any]]:
-    """Leave a trained model, or its adapter, in `done`; return the history."""
+def make(
+    row: str,
+    config: Train,
+    args: Namespace,
+    state: Path,
+    on_log: Callable[[int, dict[str, float]], None],
+) -> list[dict[str, Any]]:
+    """Leave a trained model, or its adapter, in <row>/done; return the history."""
     from steps.cellduality import grpo, policy, questions, sft, trainers
     from steps.cellduality.vocabulary import Vocabulary
 
+    done = state / row / "done"
     vocabulary = Vocabulary.read(args.data.with_name("vocabulary.json"))
     if config.stage == "base":
         if is_main_process():
@@ -126,6 +137,8 @@ def make(row: str, config: Row, args: Namespace, state: Path, done: Path) -> lis
     labelled, parts = questions.read(args.data.with_name("questions.json"))
     job = trainers.Job(
         state=state / row / "run",
+        label=f"cellduality {row} seed {args.seed}",
+        on_log=on_log,
         seed=args.seed,
         cpu=args.device == "cpu",
         bf16=config.pretrained is not None and config.pretrained.dtype == "bfloat16",
@@ -137,8 +150,12 @@ def make(row: str, config: Row, args: Namespace, state: Path, done: Path) -> lis
         trainer, lines = sft.train(config, labelled, vocabulary, start=start, job=job)
     else:
         trainer, lines = grpo.train(
-            *(config, parts["unlabelled"], parts["validation"], vocabulary),
-            **{"start": start, "lengths": read_json(args.data)["lengths"]},
+            config,
+            parts["unlabelled"],
+            parts["validation"],
+            vocabulary,
+            start=start,
+            lengths=read_json(args.data)["lengths"],
             job=job,
         )
     trainer.accelerator.wait_for_everyone()

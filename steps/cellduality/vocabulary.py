@@ -17,8 +17,10 @@ PAD, UNKNOWN, END = "<pad>", "<unk>", "<eos>"
 RESPONSES = ("resistant", "sensitive")
 TASKS = ("annotation", "drug", "generation", "perturbation")
 SENTENCES = {  # of what a task's sentence is made
-    **{"annotation": "genes", "generation": "genes"},
-    **{"drug": "alterations", "perturbation": "factors"},
+    "annotation": "genes",
+    "generation": "genes",
+    "drug": "alterations",
+    "perturbation": "factors",
 }
 
 
@@ -100,5 +102,8 @@ def word_tokenizer(words: Sequence[str]) -> "PreTrainedTokenizerFast":
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(
         tokenizer_object=inner,
-        **{"pad_token": PAD, "unk_token": UNKNOWN, "eos_token": END, "padding_side": "left"},
+        pad_token=PAD,
+        unk_token=UNKNOWN,
+        eos_token=END,
+        padding_side="left",
     )

@@ -7,19 +7,24 @@ from pydantic import Field, model_validator
 from steps.shared.config import StepConfig
 
 
-class FitConfig(StepConfig):
-    """What every trained row declares about its optimization (AdamW)."""
+class AdamWConfig(StepConfig):
+    """What every trained row declares about its optimization, whatever trains it."""
 
     learning_rate: float = Field(gt=0, le=1, description="peak learning rate")
     beta1: float = Field(ge=0, lt=1)
     beta2: float = Field(ge=0, lt=1)
     weight_decay: float = Field(ge=0, lt=1, description="decoupled; matrices only")
     clip_norm: float = Field(gt=0, description="largest global gradient norm")
-    batch_size: int = Field(ge=1, description="sequences per update, over all processes")
     micro_batch: int = Field(ge=1, description="sequences per forward pass of one process")
-    precision: Literal["no", "bf16"]
     log_every: int = Field(ge=1, description="updates per line of history.csv")
     checkpoint_every: int = Field(ge=1, description="updates; what an interruption can lose")
+
+
+class FitConfig(AdamWConfig):
+    """What every row declares that `fit` trains."""
+
+    batch_size: int = Field(ge=1, description="sequences per update, over all processes")
+    precision: Literal["no", "bf16"]
 
     @model_validator(mode="after")
     def _checkpoint_on_a_history_line(self) -> "FitConfig":

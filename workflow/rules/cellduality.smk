@@ -1,4 +1,4 @@
-# CellDuality (OpenReview I4meJN28Ol). A job trains all rows of a seed; the first seeds have more.
+# CellDuality (OpenReview I4meJN28Ol). A job trains all rows of a seed.
 
 from steps.cellduality import plan as cellduality_plan
 
@@ -28,124 +28,118 @@ rule cellduality_prepare_data:
         " --out results/{wildcards.scale}/cellduality/prepare/seed{wildcards.seed} 2> {log}"
 
 
-for seed in seeds("cellduality"):
+rule cellduality_train_rows:
+    input:
+        data=CELLDUALITY.prepared(),
+        model=[
+            file for asset in CELLDUALITY.model_assets() for file in asset_files(asset)
+        ],
+    output:
+        CELLDUALITY.trained(),
+    log:
+        "logs/{scale}/cellduality/train_rows_seed{seed}.log",
+    benchmark:
+        "logs/{scale}/cellduality/train_rows_seed{seed}.tsv"
+    conda:
+        "../envs/python.yaml"
+    threads: 1
+    params:
+        rows=rows("cellduality"),
+        launcher=launcher,
+        device=device,
+        config=CELLDUALITY.train_config,
+        code=code("steps.cellduality.train"),
+    message:
+        "{rule} seed {wildcards.seed}: base model, SFT, GRPO"
+    shell:
+        "{params.launcher} steps.cellduality.train --config {params.config:q}"
+        " --scale {wildcards.scale} --rows {params.rows} --seed {wildcards.seed}"
+        " --device {params.device} --threads {threads} --data {input.data[0]}"
+        " --out results/{wildcards.scale}/cellduality/train 2> {log}"
 
-    rule:
-        name:
-            f"cellduality_train_{seed}"
-        input:
-            data=CELLDUALITY.prepared_of(seed),
-            model=[
-                file
-                for asset in CELLDUALITY.model_assets()
-                for file in asset_files(asset)
-            ],
-        output:
-            CELLDUALITY.of_seed(CELLDUALITY.trained, seed),
-        log:
-            f"logs/{{scale}}/cellduality/train_{seed}.log",
-        benchmark:
-            f"logs/{{scale}}/cellduality/train_{seed}.tsv"
-        conda:
-            "../envs/python.yaml"
-        threads: 1
-        params:
-            seed=seed,
-            rows=CELLDUALITY.rows(seed),
-            config=CELLDUALITY.train_config(seed),
-            launcher=launcher,
-            device=device,
-            code=code("steps.cellduality.train"),
-        message:
-            "{rule}: base model, SFT, GRPO"
-        shell:
-            "{params.launcher} steps.cellduality.train --config {params.config:q}"
-            " --scale {wildcards.scale} --rows {params.rows} --seed {params.seed}"
-            " --device {params.device} --threads {threads} --data {input.data[0]}"
-            " --out results/{wildcards.scale}/cellduality/train 2> {log}"
 
-    rule:
-        name:
-            f"cellduality_merge_{seed}"
-        input:
-            CELLDUALITY.of_seed(CELLDUALITY.trained, seed),
-        output:
-            CELLDUALITY.selection(seed),
-            CELLDUALITY.of_seed(CELLDUALITY.merged, seed),
-        log:
-            f"logs/{{scale}}/cellduality/merge_{seed}.log",
-        benchmark:
-            f"logs/{{scale}}/cellduality/merge_{seed}.tsv"
-        conda:
-            "../envs/python.yaml"
-        threads: 1
-        params:
-            seed=seed,
-            rows=CELLDUALITY.rows(seed),
-            starts=CELLDUALITY.starts(seed),
-            adapters=[row for row in CELLDUALITY.rows(seed) if CELLDUALITY.lora(row)],
-            config=step_config("cellduality", "merge"),
-            code=code("steps.cellduality.merge"),
-        message:
-            "{rule}: adapters into weights"
-        shell:
-            "python -m steps.cellduality.merge --config {params.config:q}"
-            " --scale {wildcards.scale} --rows {params.rows} --starts {params.starts}"
-            " --adapters {params.adapters} --seed {params.seed} --threads {threads}"
-            " --trained results/{wildcards.scale}/cellduality/train"
-            " --out results/{wildcards.scale}/cellduality/merge 2> {log}"
+rule cellduality_merge_rows:
+    input:
+        CELLDUALITY.trained(),
+    output:
+        selection="results/{scale}/cellduality/merge/seed{seed}/selection.json",
+        models=CELLDUALITY.merged(),
+    log:
+        "logs/{scale}/cellduality/merge_rows_seed{seed}.log",
+    benchmark:
+        "logs/{scale}/cellduality/merge_rows_seed{seed}.tsv"
+    conda:
+        "../envs/python.yaml"
+    threads: 1
+    params:
+        rows=rows("cellduality"),
+        starts=CELLDUALITY.starts(),
+        adapters=CELLDUALITY.adapters(),
+        config=step_config("cellduality", "merge"),
+        code=code("steps.cellduality.merge"),
+    message:
+        "{rule} seed {wildcards.seed}: adapters into weights"
+    shell:
+        "python -m steps.cellduality.merge --config {params.config:q}"
+        " --scale {wildcards.scale} --rows {params.rows} --starts {params.starts}"
+        " --adapters {params.adapters} --seed {wildcards.seed} --threads {threads}"
+        " --trained results/{wildcards.scale}/cellduality/train"
+        " --out results/{wildcards.scale}/cellduality/merge 2> {log}"
 
-    rule:
-        name:
-            f"cellduality_evaluate_{seed}"
-        input:
-            data=CELLDUALITY.prepared_of(seed),
-            trained=CELLDUALITY.of_seed(CELLDUALITY.trained, seed),
-            models=CELLDUALITY.selection(seed),
-            merged=CELLDUALITY.of_seed(CELLDUALITY.merged, seed),
-        output:
-            CELLDUALITY.runs(seed),
-        log:
-            f"logs/{{scale}}/cellduality/evaluate_{seed}.log",
-        benchmark:
-            f"logs/{{scale}}/cellduality/evaluate_{seed}.tsv"
-        conda:
-            "../envs/python.yaml"
-        threads: 1
-        params:
-            seed=seed,
-            rows=CELLDUALITY.rows(seed),
-            target=CELLDUALITY.target(),
-            config=step_config("cellduality", "evaluate"),
-            device=device,
-            code=code("steps.cellduality.evaluate"),
-        message:
-            "{rule}: answers to test questions, generated cells"
-        shell:
-            "python -m steps.cellduality.evaluate --config {params.config:q}"
-            " --scale {wildcards.scale} --rows {params.rows} --target {params.target}"
-            " --seed {params.seed} --device {params.device} --threads {threads}"
-            " --data {input.data[0]} --models {input.models}"
-            " --trained results/{wildcards.scale}/cellduality/train"
-            " --out results/{wildcards.scale}/cellduality/evaluate/seeds 2> {log}"
+
+rule cellduality_evaluate_rows:
+    input:
+        data=CELLDUALITY.prepared(),
+        trained=CELLDUALITY.trained(),
+        selection="results/{scale}/cellduality/merge/seed{seed}/selection.json",
+        models=CELLDUALITY.merged(),
+    output:
+        runs="results/{scale}/cellduality/evaluate/seeds/seed{seed}.csv",
+        answers="results/{scale}/cellduality/evaluate/seeds/seed{seed}_answers.json",
+    log:
+        "logs/{scale}/cellduality/evaluate_rows_seed{seed}.log",
+    benchmark:
+        "logs/{scale}/cellduality/evaluate_rows_seed{seed}.tsv"
+    conda:
+        "../envs/python.yaml"
+    threads: 1
+    params:
+        rows=rows("cellduality"),
+        target=CELLDUALITY.target(),
+        config=step_config("cellduality", "evaluate"),
+        device=device,
+        code=code("steps.cellduality.evaluate"),
+    message:
+        "{rule} seed {wildcards.seed}: answers to test questions, generated cells"
+    shell:
+        "python -m steps.cellduality.evaluate --config {params.config:q}"
+        " --scale {wildcards.scale} --rows {params.rows} --target {params.target}"
+        " --seed {wildcards.seed} --device {params.device} --threads {threads}"
+        " --data {input.data[0]} --models {input.selection}"
+        " --trained results/{wildcards.scale}/cellduality/train"
+        " --out results/{wildcards.scale}/cellduality/evaluate/seeds 2> {log}"
 
 
 # all seeds together
 # ------------------
 rule cellduality_report_tables:
     input:
-        runs=[
-            file
-            for file in CELLDUALITY.of_all(CELLDUALITY.runs)
-            if file.endswith(".csv")
-        ],
-        answers=[
-            file
-            for file in CELLDUALITY.of_all(CELLDUALITY.runs)
-            if file.endswith(".json")
-        ],
-        data=CELLDUALITY.of_all(CELLDUALITY.prepared_of),
-        trained=CELLDUALITY.histories(),
+        runs=collect(
+            "results/{{scale}}/cellduality/evaluate/seeds/seed{seed}.csv",
+            seed=seeds("cellduality"),
+        ),
+        answers=collect(
+            "results/{{scale}}/cellduality/evaluate/seeds/seed{seed}_answers.json",
+            seed=seeds("cellduality"),
+        ),
+        data=collect(
+            CELLDUALITY.prepared(), seed=seeds("cellduality"), allow_missing=True
+        ),
+        histories=collect(
+            "results/{{scale}}/cellduality/train/{row}/seed{seed}/history.csv",
+            row=rows("cellduality"),
+            seed=seeds("cellduality"),
+        ),
         claims="steps/cellduality/claims.yaml",
         tables="steps/cellduality/tables.yaml",
     output:
@@ -187,33 +181,28 @@ rule cellduality_report_tables:
 # ---------------------------------------------
 rule cellduality_prepare:
     input:
-        collect(CELLDUALITY.of_all(CELLDUALITY.prepared_of), scale=config["scale"]),
+        collect(
+            rules.cellduality_prepare_data.output,
+            scale=config["scale"],
+            seed=seeds("cellduality"),
+        ),
 
 
 rule cellduality_train:
     input:
         collect(
-            [
-                file
-                for seed in seeds("cellduality")
-                for file in CELLDUALITY.of_seed(CELLDUALITY.trained, seed)
-            ],
+            rules.cellduality_train_rows.output,
             scale=config["scale"],
+            seed=seeds("cellduality"),
         ),
 
 
 rule cellduality_merge:
     input:
         collect(
-            [
-                file
-                for seed in seeds("cellduality")
-                for file in [
-                    CELLDUALITY.selection(seed),
-                    *CELLDUALITY.of_seed(CELLDUALITY.merged, seed),
-                ]
-            ],
+            rules.cellduality_merge_rows.output,
             scale=config["scale"],
+            seed=seeds("cellduality"),
         ),
 
 

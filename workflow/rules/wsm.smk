@@ -127,7 +127,7 @@ rule wsm_merge_checkpoints:
         " --out results/{wildcards.scale}/wsm/merge/seed{wildcards.seed} 2> {log}"
 
 
-rule wsm_evaluate_seed:
+rule wsm_evaluate_models:
     input:
         selection="results/{scale}/wsm/merge/seed{seed}/selection.json",
         models=WSM.merged(),
@@ -139,9 +139,9 @@ rule wsm_evaluate_seed:
         runs="results/{scale}/wsm/evaluate/seeds/seed{seed}.csv",
         outcomes="results/{scale}/wsm/evaluate/seeds/seed{seed}_items.csv",
     log:
-        "logs/{scale}/wsm/evaluate_seed_seed{seed}.log",
+        "logs/{scale}/wsm/evaluate_models_seed{seed}.log",
     benchmark:
-        "logs/{scale}/wsm/evaluate_seed_seed{seed}.tsv"
+        "logs/{scale}/wsm/evaluate_models_seed{seed}.tsv"
     conda:
         "../envs/python.yaml"
     threads: 1
@@ -150,7 +150,7 @@ rule wsm_evaluate_seed:
         config=step_config("wsm", "evaluate"),
         code=code("steps.wsm.evaluate"),
     message:
-        "{rule} {wildcards.seed}: bits per byte, accuracy, multiple choice, continuation"
+        "{rule} seed {wildcards.seed}: bits per byte, accuracy, multiple choice, continuation"
     shell:
         "python -m steps.wsm.evaluate --config {params.config:q} --scale {wildcards.scale}"
         " --device {params.device} --threads {threads}"

@@ -32,7 +32,7 @@ PREPARE = {
 }
 STAGE = {
     **{"learning_rate": 0.03, "warmup_share": 0.1, "weight_decay": 0.0, "clip_norm": 1.0},
-    **{"log_every": 1, "checkpoint_every": 2},
+    **{"beta1": 0.9, "beta2": 0.999, "log_every": 1, "checkpoint_every": 2},
 }
 ROW = {
     **{"start": "", "reasoning": True, "filtering": True, "reward": "dual"},

@@ -7,11 +7,14 @@ from steps.cellduality.config import Evaluate, Merge, Prepare, Train, check
 from steps.shared.config import Block
 
 
-def problems(rows: dict) -> list[tuple]:
-    train = {name: Train.model_validate({"num_seeds": 1, **row}) for name, row in rows.items()}
+def problems(rows: dict, selected: list[str] | None = None) -> list[tuple]:
     whole = Block(
-        **{"seeds": [0], "rows": list(rows), "prepare": Prepare.model_validate(PREPARE)},
-        **{"train": train, "merge": Merge(), "evaluate": Evaluate.model_validate(EVALUATE)},
+        seeds=[0],
+        rows=selected or list(rows),
+        prepare=Prepare.model_validate(PREPARE),
+        train={name: Train.model_validate(row) for name, row in rows.items()},
+        merge=Merge(),
+        evaluate=Evaluate.model_validate(EVALUATE),
     )
     return [(key, rule) for key, _, rule in check(whole)]
 
@@ -22,12 +25,11 @@ def test_what_does_not_fit_together_is_named():
     changed = {
         "base": ROWS["base"],
         "sft": {**ROWS["sft"], "start": "nowhere"},
-        "rl_gt": {**ROWS["rl_gt"], "num_seeds": 2},
+        "rl_gt": ROWS["rl_gt"],
         "cellduality": {**ROWS["cellduality"], "start": "base"},
     }
     found = problems(changed)
     assert ("train.rows.sft.start", "must be a row of stage base") in found
-    assert ("train.rows.rl_gt.num_seeds", "must be at most the 1 seeds") in found
     assert ("train.rows.cellduality.start", "must be a row of stage sft") in found
     (one,) = problems({**ROWS, "cellduality": {**ROWS["cellduality"], "reasoning": False}})
     assert one == ("train.rows.cellduality.reasoning", "must be that of the row it starts from")
@@ -59,3 +61,9 @@ def test_rows_that_are_missing_or_of_another_dual_are_named():
     other = {**ROWS, "cellduality": {**ROWS["cellduality"], "dual_target": "cell_type"}}
     place = "train.rows.cellduality.dual_target"
     assert problems(other) == [(place, "must be that of the other rows")]
+
+
+def test_a_row_that_starts_from_one_that_is_not_trained_is_named():
+    rows = {**ROWS, "other": ROWS["sft"], "cellduality": {**ROWS["cellduality"], "start": "other"}}
+    assert problems(rows, list(ROWS)) == [("train.rows.cellduality.start", "must be among rows")]
+    assert problems(rows) == []

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from argparse import Namespace
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +14,12 @@ import pytest
 from cellduality_runs import ROWS, contents, evaluated, merged, prepared, trained
 from safetensors.numpy import load_file
 
-from steps.cellduality import questions
-from steps.cellduality.plan import ADAPTER_FILES, Files
+from steps.cellduality import evaluate, questions, train
+from steps.cellduality.plan import ADAPTER_FILES, SPECIALISTS, Files
 from steps.cellduality.prompts import dual_of
 from steps.cellduality.splits import SPLITS
 from steps.cellduality.vocabulary import TASKS, Vocabulary
+from steps.shared import runtime
 from steps.shared.runtime import InputError, read_csv, read_json
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -83,31 +87,17 @@ def test_no_prepared_question_has_a_hidden_item_in_its_dual(work):
 
 # train
 # -----
-def block(**rows) -> dict:
-    return {
-        "scale": "mini",
-        "papers": {
-            "cellduality": {
-                **{
-                    "seeds": [0],
-                    "rows": list(rows),
-                    "train": {"common": {"num_seeds": 1}, "rows": rows},
-                },
-            }
-        },
-    }
-
-
 def test_phases_leave_the_files_that_the_workflow_declares(work):
-    files = Files(block(**ROWS))
+    train = {"common": {}, "rows": ROWS}
+    paper = {"seeds": [0], "rows": list(ROWS), "train": train}
+    files = Files({"papers": {"cellduality": paper}})
 
     def under(names, folder):
-        return sorted(name.split(f"/{folder}/")[1] for name in names)
+        return sorted(n.split(f"/{folder}/")[1].replace("{seed}", "0") for n in names)
 
-    assert under(files.of_seed(files.trained, 0), "train") == sorted(contents("train"))
-    expected = [*files.of_seed(files.merged, 0), files.selection(0)]
-    assert under(expected, "merge") == sorted(contents("merge"))
-    assert under(files.runs(0), "seeds") == sorted(contents("runs"))
+    assert under(files.trained(), "train") == sorted(contents("train"))
+    assert under(files.merged(), "merge") == sorted({*contents("merge")} - {"seed0.json"})
+    assert sorted(contents("runs")) == ["seed0.csv", "seed0_answers.json"]
     assert not list(Path("state").glob("*"))
 
 
@@ -160,6 +150,15 @@ def test_rows_of_a_seed_start_from_the_same_model_and_move(work):
         assert first[0][name] == first[1][name]  # both have drawn the same from the same model
 
 
+@pytest.mark.parametrize("key", ["beta1", "beta2"])
+def test_a_declared_beta_decides_what_is_trained(work, key):
+    other = {**ROWS["sft"], "sft": {**ROWS["sft"]["sft"], "steps": 3, key: 0.5}}
+    usual = {**ROWS["sft"], "sft": {**ROWS["sft"]["sft"], "steps": 3}}
+    trained(key, {"base": ROWS["base"], "usual": usual, "other": other})
+    one, two = (load_file(f"{key}/{row}/seed0/model.safetensors") for row in ("usual", "other"))
+    assert any((one[name] != two[name]).any() for name in one)
+
+
 def test_a_frozen_dual_stays_that_of_sft_and_the_policy_s_own_does_not(work):
     rows = {name: ROWS[name] for name in ("base", "sft")}
     trained("frozen", {**rows, "frozen_dual": {**ROWS["cellduality"], "dual": "frozen"}})
@@ -205,6 +204,33 @@ def test_history_has_the_reward_its_parts_and_the_dual_on_real_cells(work):
     assert [bool(line["dual_generation"]) for line in lines] == [True, True, False, True]
     rewards = [float(line["reward"]) for line in lines if line["reward"]]
     assert len(rewards) == 2 and all(0 <= reward <= 1 for reward in rewards)  # a batch, two updates
+
+
+def test_training_says_how_far_it_is_and_logs_its_history_live(work, monkeypatch, capfd):
+    logged: dict[str, list] = {}
+
+    @contextmanager
+    def recording(row, **run):
+        logged[row] = []
+        yield Namespace(log=lambda step, metrics: logged[row].append({"step": step, **metrics}))
+
+    rows = {name: ROWS[name] for name in ("base", "sft", "cellduality")}
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "open_run", recording)
+        patch.setattr(runtime, "LOG_EVERY_SECONDS", 0.0)
+        trained("shown", rows)
+    shown = re.findall(
+        r"^cellduality (\w+) seed 0: (\d+)/(\d+), about", capfd.readouterr().err, re.M
+    )
+    sft, grpo = [str(i) for i in range(1, 41)], [str(i) for i in range(1, 5)]
+    assert shown == [("sft", i, "40") for i in sft] + [("cellduality", i, "4") for i in grpo]
+    assert logged.pop("base") == []
+    for row, live in logged.items():
+        history = read_csv(f"shown/{row}/seed0/history.csv")
+        assert [{k: v for k, v in line.items() if v} for line in history] == [
+            {k: str(v) for k, v in line.items()} for line in live
+        ]
+        assert contents(f"shown/{row}") == contents(f"train/{row}")
 
 
 # merge
@@ -257,3 +283,30 @@ def test_every_row_is_measured_where_it_takes_part(work):
 def test_evaluating_twice_leaves_the_same_bytes(work):
     evaluated("train", Path("merge/seed0/selection.json"), "again_runs")
     assert contents("again_runs") == contents("runs")
+
+
+@pytest.mark.parametrize("row", ["base", "cellduality"])
+def test_an_evaluation_killed_after_a_row_continues_to_the_same_bytes(work, monkeypatch, row):
+    inner, tested = evaluate.Test.row, []
+
+    def killing(test, name):
+        if tested and tested[-1] == row:
+            raise Killed
+        tested.append(name)
+        return inner(test, name)
+
+    def counting(test, name):
+        tested.append(name)
+        return inner(test, name)
+
+    out = f"broken_runs_{row}"
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate.Test, "row", killing)
+        with pytest.raises(Killed):
+            evaluated("train", Path("merge/seed0.json"), out)
+        assert not Path(out).exists()
+        patch.setattr(evaluate.Test, "row", counting)
+        evaluated("train", Path("merge/seed0.json"), out)
+    assert tested == [*ROWS, *SPECIALISTS]  # each once
+    assert contents(out) == contents("runs")
+    assert not list(Path("state").glob("*"))
