@@ -11,9 +11,9 @@ from steps.cellduality.prompts import CLASSIFY, Sentence
 from steps.cellduality.teacher import Case
 from steps.cellduality.vocabulary import TASKS
 from steps.shared.config import read_config, step_parser
+from steps.shared.histories import read_history
 from steps.shared.runtime import (
     deterministic,
-    read_csv,
     read_json,
     run_step,
     stream,
@@ -81,7 +81,7 @@ class Test:
         from steps.cellduality.vocabulary import Vocabulary
 
         self.args, self.config = args, config
-        self.lengths = read_json(args.data)["lengths"]
+        self.lengths = read_json(args.data, "lengths")["lengths"]
         self.vocabulary = Vocabulary.read(args.data.with_name("vocabulary.json"))
         self.arrays = arrays.read(args.data.with_name("arrays.safetensors"))
         _, parts = questions.read(args.data.with_name("questions.json"))
@@ -93,7 +93,7 @@ class Test:
         }
         self.cases["generation", "test"] *= config.copies
         self.judge = Judge(self.arrays, self.vocabulary, config.components)
-        self.paths = read_json(args.models)
+        self.paths = read_json(args.models, *args.rows)
 
     def model(self, row: str) -> dict[tuple[str, str], list[Sentence]]:
         """Return a row's answers to all questions: cells are sampled, all else is greedy."""
@@ -187,8 +187,9 @@ class Test:
         lines = []
         for row in REWARDED:
             path = self.args.trained / row / f"seed{self.args.seed}" / "history.csv"
+            lines_of_row = read_history(path, *(f"reward_{task}" for task in TASKS))
             for task in TASKS:
-                own = [float(v) for x in read_csv(path) if (v := x[f"reward_{task}"])]
+                own = [float(v) for x in lines_of_row if (v := x[f"reward_{task}"])]
                 tenth = max(1, len(own) // 10)
                 for metric, part in (("reward_first", own[:tenth]), ("reward_last", own[-tenth:])):
                     value = 100 * fmean(part)

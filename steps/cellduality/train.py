@@ -138,7 +138,7 @@ def make(row: str, config: Row, args: Namespace, state: Path, done: Path) -> lis
     else:
         trainer, lines = grpo.train(
             *(config, parts["unlabelled"], parts["validation"], vocabulary),
-            **{"start": start, "lengths": read_json(args.data)["lengths"]},
+            **{"start": start, "lengths": read_json(args.data, "lengths")["lengths"]},
             job=job,
         )
     trainer.accelerator.wait_for_everyone()

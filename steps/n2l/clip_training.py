@@ -23,7 +23,7 @@ HISTORY = ("step", "train_loss", "learning_rate", "grad_norm")
 
 def read_data(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return what prepare left: the manifest and the tensors beside it."""
-    note = read_json(manifest)
+    note = read_json(manifest, "kind", "names", "classes")
     try:
         return note, load_file(manifest.with_suffix(".safetensors"))
     except (OSError, SafetensorError) as error:

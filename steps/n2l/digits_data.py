@@ -6,6 +6,7 @@ x X = 28 x 28.
 """
 
 import gzip
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from steps.n2l.data_config import Glyphs
-from steps.shared.runtime import InputError, progress, stream
+from steps.shared.runtime import InputError, progress, reading, stream
 
 SIDE = 28  # pixels
 INNER = 20  # pixels of the box that a digit fills, as in MNIST
@@ -49,11 +50,12 @@ def prepare(config: Glyphs, assets: list[Path]) -> tuple[dict[str, Any], dict[st
 
 def read_digits(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return images (N, Y, X) of bytes and labels (N); another file is an `InputError`."""
-    try:
-        with gzip.open(path, "rt", encoding="ascii") as file:
-            table = np.loadtxt(file, delimiter=",", dtype=np.uint8, ndmin=2)
-    except (OSError, EOFError, ValueError) as error:
-        raise InputError(f"{path}: not a gzipped table of digits ({error})") from None
+    with (
+        reading(path, "a gzipped table of digits"),
+        warnings.catch_warnings(action="error"),  # of no line at all
+        gzip.open(path, "rt", encoding="ascii") as file,
+    ):
+        table = np.loadtxt(file, delimiter=",", dtype=np.uint8, ndmin=2)
     if table.shape[1] != SIDE * SIDE + 1 or table[:, -1].max() >= len(DIGITS):
         raise InputError(
             f"{path}: {table.shape[1]} columns, labels up to {table[:, -1].max()}: must be"

@@ -16,6 +16,7 @@ from steps.n2l.config import Merge
 from steps.n2l.labelling import Labelled, with_length
 from steps.n2l.refine import fused, zero_shot
 from steps.shared.config import read_config, step_parser
+from steps.shared.histories import check_numbers
 from steps.shared.runtime import InputError, read_csv, run_step, write_csv
 
 RUN = ["table", "dataset", "split", "row", "metric", "seed", "x", "value"]
@@ -51,7 +52,9 @@ def main(argv: list[str] | None = None) -> None:
             own = labels_of(arrays, name, given)
             for table, row, metric, x, value in measure(given, images, own, args.dataset):
                 values[table, name, row, metric, x].append(value)
-    for line in read_csv(args.known):
+    known = read_csv(args.known, "table", "split", "row", "metric", "x", "value")
+    check_numbers(args.known, known, ("value",))
+    for line in known:
         table = args.dataset if line["table"] == "main" else line["table"]
         key = (table, line["split"], line["row"], line["metric"], line["x"])
         values[key].append(float(line["value"]))

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from steps.quest.toy_config import SPLITS, Problem
-from steps.shared.runtime import InputError, read_json, stream
+from steps.shared.runtime import InputError, read_json, reading, stream
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -78,8 +78,10 @@ def training_samples(
 def load(manifest: Path) -> tuple[Problem, np.ndarray, dict[str, Samples]]:
     """Return the problem, b and the test samples by split, as `prepare` wrote them."""
     path = manifest.with_suffix(".safetensors")
+    note = read_json(manifest, "problem")
+    with reading(manifest, "the toy's problem"):
+        problem = Problem.model_validate(note["problem"])
     try:
-        problem = Problem.model_validate(read_json(manifest)["problem"])
         with safe_open(path, framework="pt") as file:
             bias = file.get_tensor("bias").numpy()
             tests = {

@@ -18,7 +18,8 @@ from steps.quest import toy, toy_models
 from steps.quest.jobs import mirror, training_job
 from steps.quest.stacked import Stack
 from steps.quest.toy_config import Problem, Toy, column, forms_of, grid
-from steps.shared.runtime import atomic_path, read_csv, stream, torch_generator, write_csv
+from steps.shared import histories
+from steps.shared.runtime import atomic_path, stream, torch_generator, write_csv
 
 
 def run(args: argparse.Namespace, config: Toy) -> None:
@@ -132,6 +133,7 @@ def write_row(stacks: dict[str, Stack], config: Toy, out: Path) -> None:
 def read_history(path: Path, config: Toy, form: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the updates (L) and a metric (L, M) of one form from history.csv."""
     names = [column(form, rate, decay, metric) for rate, decay in grid(config)]
-    lines = [line for line in read_csv(path) if line[names[0]]]  # a shorter form ends earlier
+    # a shorter form ends earlier
+    lines = [line for line in histories.read_history(path, *names) if line[names[0]]]
     values_LM = np.array([[float(line[name]) for name in names] for line in lines])
     return np.array([int(line["step"]) for line in lines]), values_LM

@@ -16,13 +16,14 @@ from typing import Any
 
 from steps.shared.claims import NOT_TESTED, VERDICTS, effect_text
 from steps.shared.page import render_ledger
-from steps.shared.runtime import InputError, read_json, run_step, write_csv, write_text
+from steps.shared.runtime import InputError, read_json, reading, run_step, write_csv, write_text
 from steps.shared.tables import paper_effect_text
 
 FIELDS = (
     *("paper", "id", "statement", "kind", "table", "unit", "paper_effect"),
     *("effect", "ci_low", "ci_high", "n", "verdict"),
 )
+READ = (*FIELDS[1:], "note")
 BEGIN, END = "<!-- ledger:begin -->", "<!-- ledger:end -->"
 COLOURS = {"holds": "32", "fails": "31", "inconclusive": "33", NOT_TESTED: "90"}
 Row = dict[str, Any]
@@ -34,10 +35,13 @@ def read_ledger(paths: Iterable[str | Path]) -> list[Row]:
     for path in map(Path, paths):
         folder = path.absolute().parent
         paper = (folder.parent if folder.name == "evaluate" else folder).name
-        for claim in read_json(path):
-            if claim.get("verdict") not in VERDICTS:
-                raise InputError(f"{path}: claim {claim.get('id')} has no verdict")
-            rows.append({"paper": paper, **claim})
+        with reading(path, "the claims of a paper"):
+            for claim in read_json(path):
+                if claim.get("verdict") not in VERDICTS:
+                    raise InputError(f"{path}: claim {claim.get('id')} has no verdict")
+                if missing := [name for name in READ if name not in claim]:
+                    raise InputError(f"{path}: claim {claim.get('id')} lacks {', '.join(missing)}")
+                rows.append({"paper": paper, **claim})
     return rows
 
 
