@@ -90,6 +90,7 @@ def synsets(paths: Iterable[str | Path]) -> Iterator[Synset]:
     """Yield every synset of WordNet `data.*` files, in file order."""
     for path in paths:
         with reading(path, "WordNet data"), open(path, encoding="utf-8") as file:
+            line = ""
             for line in file:
                 if line.startswith(" "):
                     continue
@@ -97,6 +98,8 @@ def synsets(paths: Iterable[str | Path]) -> Iterator[Synset]:
                     yield _synset(line)
                 except (ValueError, LookupError):
                     raise InputError(f"{path}: not a line of WordNet data: {line[:60]!r}") from None
+            if not line.endswith("\n"):
+                raise ValueError("is empty or cut short: must end with a whole line")
 
 
 def _synset(line: str) -> Synset:

@@ -36,5 +36,9 @@ def remedy(path: str | Path) -> str:
         return ""
     if not os.path.lexists(path):
         return "; snakemake makes it"
-    # an asset is a link into the cache
-    return f"; remove {path.resolve() if path.is_symlink() else path} and run snakemake again"
+    # an asset is a link into the cache, or a folder of such links
+    if path.is_symlink():
+        path = path.resolve()
+    elif links := [link for link in path.glob("*") if link.is_symlink()]:
+        path = links[0].resolve().parent
+    return f"; remove {path} and run snakemake again"

@@ -50,6 +50,10 @@ def images(path):
     return import_module("steps.quest.images_data").open_images(path, workers=0)
 
 
+def synsets(path):
+    return list(import_module("steps.shared.corpora").synsets([path]))
+
+
 def corpus(path):
     from steps.shared.text_config import Source
 
@@ -81,6 +85,8 @@ CASES = [
     (tokens, "a.npy", b"", "not a token file"),
     (tokens, "a.npy", npy(np.zeros(9)), "needs unsigned integers"),
     (tokens, "a.npy", npy(np.full(9, 300, "u2")), "token 300: must be below 300"),
+    (synsets, "data.noun", b"", "empty or cut short"),
+    (synsets, "data.noun", b"\xff", "not WordNet data"),
     (corpus, "a.jsonl", b"", "holds no entry"),
     (corpus, "a.jsonl", json.dumps(ITEM).encode(), "needs a headword and a text"),
     (call("quest.digits:read_digits"), "a.gz", gzip.compress(b""), "not a gzipped table"),
@@ -117,6 +123,7 @@ def test_what_to_do_depends_on_who_made_it(tmp_path, monkeypatch):
     Path("assets/a").symlink_to(Path("cache/a").resolve())
     assert remedy("results/a") == "; remove results/a and run snakemake again"
     assert remedy("assets/a") == f"; remove {tmp_path}/cache/a and run snakemake again"
+    assert remedy("assets") == f"; remove {tmp_path}/cache and run snakemake again"
     assert remedy("mine") == ""
     said = "results/a: not text \\(of two lines\\); remove"
     with pytest.raises(InputError, match=said), reading("results/a", "text"):
