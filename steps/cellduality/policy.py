@@ -9,6 +9,7 @@ import torch
 from steps.cellduality.config import Lora, NewModel, Pretrained
 from steps.cellduality.prompts import STRUCTURE
 from steps.cellduality.vocabulary import Vocabulary, word_tokenizer
+from steps.shared.pretrained import load_pretrained
 from steps.shared.runtime import InputError, reading, stream
 
 
@@ -77,9 +78,10 @@ def load(folder: Path, device: str = "cpu", dtype: str = "auto") -> tuple[Any, A
     """Read a model and its tokenizer from a folder, ready to answer; `auto` is as it is stored."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    with reading(folder, "a model as training writes it"):
+    what = "a model as training writes it"
+    with reading(folder, what):
         tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
+    model = load_pretrained(AutoModelForCausalLM, folder, what, dtype=dtype)
     return model.to(device).eval(), tokenizer
 
 

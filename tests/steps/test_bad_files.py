@@ -13,6 +13,7 @@ from steps.shared.errors import InputError, reading, remedy
 from steps.shared.histories import read_history
 from steps.shared.job_state import training_state
 from steps.shared.ledger import read_ledger
+from steps.shared.pretrained import load_pretrained
 from steps.shared.runtime import read_csv, read_json
 
 ITEM = {"headword": 1, "text": 2}
@@ -128,6 +129,20 @@ def test_what_to_do_depends_on_who_made_it(tmp_path, monkeypatch):
     said = "results/a: not text \\(of two lines\\); remove"
     with pytest.raises(InputError, match=said), reading("results/a", "text"):
         raise RuntimeError("of\n two lines")
+
+
+class Halved:
+    """A kind of model whose folder holds a part of its weights, which transformers accepts."""
+
+    @staticmethod
+    def from_pretrained(folder, **options):
+        return "model", {"missing_keys": {"b", "a"} if options["half"] else set()}
+
+
+def test_a_model_without_some_of_its_weights_is_refused():
+    assert load_pretrained(Halved, Path("m"), "a model", half=False) == "model"
+    with pytest.raises(InputError, match="m: not a model .lacks 2 tensors, such as a."):
+        load_pretrained(Halved, Path("m"), "a model", half=True)
 
 
 def test_bad_input_of_a_training_job_leaves_no_state_folder(tmp_path):
