@@ -15,7 +15,7 @@ import numpy as np
 from steps.cellduality.data_config import Drugs
 from steps.cellduality.sentences import ranked_genes
 from steps.cellduality.splits import TRAIN, code, stratified
-from steps.shared.runtime import InputError, stream
+from steps.shared.runtime import InputError, reading, stream
 
 RESPONSE, FEATURES = "IC50_v17.csv.gz", "genomic_features_v17.csv.gz"
 LABELS = ("sensitive", "resistant")  # the codes 0 and 1
@@ -76,10 +76,8 @@ def read(files: Sequence[Path]) -> tuple["pandas.DataFrame", "pandas.DataFrame"]
     for name in (RESPONSE, FEATURES):
         if name not in found:
             raise InputError(f"--assets: {name} is missing")
-        try:
+        with reading(found[name], "a gzipped table by COSMIC_ID"):
             tables.append(pd.read_csv(found[name], index_col="COSMIC_ID").sort_index())
-        except (OSError, EOFError, ValueError) as error:
-            raise InputError(f"{found[name]}: not a gzipped table by COSMIC_ID ({error})") from None
     response, features = tables
     if not response.index.equals(features.index):
         raise InputError(f"{RESPONSE} and {FEATURES}: are not of the same cell lines")

@@ -15,12 +15,12 @@ from steps.cellduality.teacher import Case
 from steps.cellduality.vocabulary import TASKS
 from steps.shared import selection
 from steps.shared.config import read_config, step_parser
+from steps.shared.histories import read_history
 from steps.shared.job_state import job_key, training_state
 from steps.shared.runs import write_runs
 from steps.shared.runtime import (
     deterministic,
     log,
-    read_csv,
     read_json,
     run_step,
     stream,
@@ -101,7 +101,7 @@ class Test:
         from steps.cellduality.vocabulary import Vocabulary
 
         self.args, self.config = args, config
-        self.lengths = read_json(args.data)["lengths"]
+        self.lengths = read_json(args.data, "lengths")["lengths"]
         self.vocabulary = Vocabulary.read(args.data.with_name("vocabulary.json"))
         self.arrays = arrays.read(args.data.with_name("arrays.safetensors"))
         _, parts = questions.read(args.data.with_name("questions.json"))
@@ -219,8 +219,9 @@ class Test:
         lines = []
         for row in REWARDED:
             path = self.args.trained / row / f"seed{self.args.seed}" / "history.csv"
+            lines_of_row = read_history(path, *(f"reward_{task}" for task in TASKS))
             for task in TASKS:
-                own = [float(v) for x in read_csv(path) if (v := x[f"reward_{task}"])]
+                own = [float(v) for x in lines_of_row if (v := x[f"reward_{task}"])]
                 tenth = max(1, len(own) // 10)
                 for metric, part in (("reward_first", own[:tenth]), ("reward_last", own[-tenth:])):
                     value = 100 * fmean(part)

@@ -14,9 +14,10 @@ from steps.cellduality.cell_figures import embedding, generated, quality, told_a
 from steps.cellduality.config import Evaluate
 from steps.cellduality.scores import Judge
 from steps.cellduality.vocabulary import TASKS, Vocabulary
+from steps.shared.histories import read_history
 from steps.shared.intervals import t_interval
 from steps.shared.plots import PALETTE, dot_interval, label_lines, line_with_band
-from steps.shared.runtime import read_csv, read_json
+from steps.shared.runtime import read_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +53,7 @@ def draw(
     The quality of cells is drawn where they are `packaged` ones, of which it is known.
     """
     first = f"seed{seeds[0]}"
-    answers = read_json(results / f"evaluate/seeds/{first}_answers.json")
+    answers = read_json(results / f"evaluate/seeds/{first}_answers.json", *ROWS)
     prepared = results / "prepare" / first
     return {
         "training": training(results / "train", seeds),
@@ -71,7 +72,7 @@ def cells(prepared: Path, answers: Mapping[str, Any], config: Evaluate) -> dict[
     test = stored.members(arrays, "cells", "test")
     place_L, types = told_apart(arrays["cells/type_N"], vocabulary.types)
     type_N, wanted = place_L[arrays["cells/type_N"]], []
-    for row in read_json(prepared / "questions.json")["test"]:
+    for row in read_json(prepared / "questions.json", "test")["test"]:
         if row["task"] == "generation":
             wanted.append(place_L[vocabulary.types.index(row["condition"][0])])
     found = {}
@@ -100,7 +101,12 @@ def training(trained: Path, seeds: Sequence[int]) -> "Figure":
         ("dual_annotation", "hidden genes of real cells"),
     ]
     histories = {
-        row: [read_csv(trained / row / f"seed{seed}" / "history.csv") for seed in seeds]
+        row: [
+            read_history(
+                trained / row / f"seed{seed}" / "history.csv", *(name for name, _ in panels)
+            )
+            for seed in seeds
+        ]
         for row in LINES
     }
     figure, axes = plt.subplots(4, 2, figsize=(8.0, 9.0), sharex=True)
@@ -147,7 +153,7 @@ def confusion(prepared: Path, answers: Mapping[str, Any]) -> "Figure":
     import matplotlib.pyplot as plt
 
     types = Vocabulary.read(prepared / "vocabulary.json").types
-    questions = read_json(prepared / "questions.json")
+    questions = read_json(prepared / "questions.json", "test", "ood")
     splits = {"test": "test cells", "ood": "held-out clusters"}
     figure, axes = plt.subplots(2, 3, figsize=(11.0, 8.0), sharex=True, sharey=True)
     for split_axes, (split, name) in zip(axes, splits.items(), strict=True):

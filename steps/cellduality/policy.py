@@ -9,7 +9,8 @@ import torch
 from steps.cellduality.config import Lora, NewModel, Pretrained
 from steps.cellduality.prompts import STRUCTURE
 from steps.cellduality.vocabulary import Vocabulary, word_tokenizer
-from steps.shared.runtime import InputError, stream
+from steps.shared.pretrained import load_pretrained
+from steps.shared.runtime import InputError, reading, stream
 
 
 def make_base(config: NewModel | Pretrained, vocabulary: Vocabulary, seed: int, out: Path) -> None:
@@ -82,11 +83,10 @@ def load(folder: Path, device: str = "cpu", dtype: str = "auto") -> tuple[Any, A
     """Read a model and its tokenizer from a folder, ready to answer; `auto` is as it is stored."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    try:
+    what = "a model as training writes it"
+    with reading(folder, what):
         tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder}: no model as training writes it ({error})") from None
+    model = load_pretrained(AutoModelForCausalLM, folder, what, dtype=dtype)
     return model.to(device).eval(), tokenizer
 
 
@@ -115,7 +115,8 @@ def merged(base: Path, adapter: Path) -> tuple[Any, Any]:
     from peft import PeftModel
 
     model, tokenizer = load(base)
-    return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload(), tokenizer
+    with reading(adapter, "an adapter as training writes it"):
+        return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload(), tokenizer
 
 
 def copy_files(source: Path, target: Path, names: tuple[str, ...]) -> None:

@@ -19,7 +19,7 @@ from steps.cellduality.perturb_data import PerturbData
 from steps.cellduality.prompts import Question, columns, from_columns
 from steps.cellduality.teacher import Case, Draft, Teacher
 from steps.cellduality.vocabulary import Vocabulary, word
-from steps.shared.runtime import InputError, read_json, stream
+from steps.shared.runtime import read_json, reading, stream
 
 HELD = ("validation", "test", "ood")
 
@@ -188,15 +188,13 @@ def as_row(case: Case) -> dict[str, Any]:
 
 def read(path: Path) -> tuple[list[Labelled], dict[str, list[Case]]]:
     """Read questions.json: the labelled cases with drafts, and the cases of every other part."""
-    content = read_json(path)
-    try:
+    content = read_json(path, "labelled", "unlabelled", *HELD)
+    with reading(path, "questions as prepare writes them"):
         labelled = [
             Labelled(_case(row), _draft(row["first"]), _draft(row["kept"]))
             for row in content["labelled"]
         ]
         parts = {name: _cases(content[name]) for name in ("unlabelled", *HELD)}
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{path}: not questions as prepare writes them ({error})") from None
     return labelled, parts
 
 

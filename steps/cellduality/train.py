@@ -155,7 +155,7 @@ def make(
             parts["validation"],
             vocabulary,
             start=start,
-            lengths=read_json(args.data)["lengths"],
+            lengths=read_json(args.data, "lengths")["lengths"],
             job=job,
         )
     trainer.accelerator.wait_for_everyone()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steps.shared.runtime import InputError, read_json
+from steps.shared.runtime import InputError, read_json, reading
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -51,10 +51,8 @@ class Vocabulary:
     def read(cls, path: Path) -> "Vocabulary":
         """Read vocabulary.json, as prepare writes it."""
         content = read_json(path)
-        try:
+        with reading(path, "a vocabulary as prepare writes it"):
             return cls(**{kind: tuple(words) for kind, words in content.items()})
-        except TypeError as error:
-            raise InputError(f"{path}: not a vocabulary as prepare writes it ({error})") from None
 
     def as_json(self) -> dict[str, list[str]]:
         """Return what `read` reads."""

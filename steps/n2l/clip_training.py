@@ -22,9 +22,9 @@ HISTORY = ("step", "train_loss", "learning_rate", "grad_norm")
 
 def read_data(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return what prepare left: the manifest and the tensors beside it."""
+    note = read_json(manifest, "kind", "names", "classes")
     path = manifest.with_suffix(".safetensors")
-    tensors = tensor_files.read(path, "data as prepare writes them", framework="torch")
-    return read_json(manifest), tensors
+    return note, tensor_files.read(path, "data as prepare writes them", framework="torch")
 
 
 def build(note: dict[str, Any], data: dict[str, Tensor], config: Train, seed: int) -> Clip:

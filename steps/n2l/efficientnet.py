@@ -6,14 +6,13 @@ ships (Apache-2.0), so that a state dict loads as it is. Shapes: B images, Y x X
 
 import math
 from pathlib import Path
-from pickle import UnpicklingError
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-from steps.shared.runtime import InputError
+from steps.shared.runtime import reading
 
 NUM_FEATURES = 1280
 # repeats, kernel, stride of the first, expansion, channels
@@ -107,11 +106,8 @@ class EfficientNetLite0(nn.Module):
 def load(path: str | Path) -> EfficientNetLite0:
     """Return the network with its weights, norms folded into the convolutions, channels last."""
     model = EfficientNetLite0()
-    try:
+    with reading(path, "the weights of EfficientNet-Lite0"):
         model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    except (OSError, RuntimeError, UnpicklingError, EOFError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{path}: not the weights of EfficientNet-Lite0 ({reason})") from None
     model.eval()
     _fold(model, (("_conv_stem", "_bn0"), ("_conv_head", "_bn1")))
     pairs = (("_expand_conv", "_bn0"), ("_depthwise_conv", "_bn1"), ("_project_conv", "_bn2"))

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from steps.n2l.data_config import Emoji
-from steps.shared.runtime import InputError, read_json, stream
+from steps.shared.runtime import InputError, read_json, reading, remedy, stream
 
 CATEGORIES = ("Nature", "Foods", "Places", "Activity", "Objects")
 CELL = 64  # pixels of an artwork in a sheet
@@ -45,7 +45,9 @@ def prepare(config: Emoji, assets: list[Path]) -> tuple[dict[str, Any], dict[str
     if weights is None:
         raise InputError("--assets: none ends in .pth, the weights of EfficientNet-Lite0")
     artwork = [[cut(image, names[place]) for image in sheets] for place in chosen]
-    font = ImageFont.truetype(str(_file(files, "NotoColorEmoji.ttf")), STRIKE)
+    font_file = _file(files, "NotoColorEmoji.ttf")
+    with reading(font_file, "a font with pictures"):
+        font = ImageFont.truetype(str(font_file), STRIKE)
     noto = [[glyph(font, names[place])] for place in source]
     arrays = {}
     jobs = (("images", artwork, config.renderings), ("source", noto, config.source_renderings))
@@ -79,25 +81,25 @@ def _file(files: dict[str, Path], name: str) -> Path:
 def read_names(path: Path) -> list[Name]:
     """Return what both vendors drew, of the categories, in their order."""
     found = []
-    for entry in read_json(path):
-        if entry["category"] in CATEGORIES and all(entry[f"has_img_{v}"] for v in VENDORS):
-            # variation selectors have no picture of their own
-            points = [int(point, 16) for point in entry["unified"].split("-") if point != "FE0F"]
-            name = (entry["name"] or entry["short_name"].replace("_", " ")).lower()
-            place = (CATEGORIES.index(entry["category"]), entry["sort_order"])
-            text = "".join(map(chr, points))
-            found.append((place, Name(name, text, entry["sheet_x"], entry["sheet_y"])))
+    with reading(path, "emoji-datasource's list"):
+        for entry in read_json(path):
+            if entry["category"] in CATEGORIES and all(entry[f"has_img_{v}"] for v in VENDORS):
+                # variation selectors have no picture of their own
+                points = [int(p, 16) for p in entry["unified"].split("-") if p != "FE0F"]
+                name = (entry["name"] or entry["short_name"].replace("_", " ")).lower()
+                place = (CATEGORIES.index(entry["category"]), entry["sort_order"])
+                text = "".join(map(chr, points))
+                found.append((place, Name(name, text, entry["sheet_x"], entry["sheet_y"])))
     if len({name.name for _, name in found}) < max(1, len(found)):
-        raise InputError(f"{path}: no emoji of {', '.join(VENDORS)}, or two of one name")
+        problem = f"no emoji of {', '.join(VENDORS)}, or two of one name"
+        raise InputError(f"{path}: {problem}{remedy(path)}")
     return [name for _, name in sorted(found)]
 
 
 def sheet(path: Path) -> Image.Image:
     """Return a sheet of artwork with its transparency."""
-    try:
+    with reading(path, "an image"):
         return Image.open(path).convert("RGBA")
-    except OSError as error:
-        raise InputError(f"{path}: not an image ({error})") from None
 
 
 def cut(image: Image.Image, name: Name) -> Image.Image:

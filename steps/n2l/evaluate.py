@@ -17,6 +17,7 @@ from steps.n2l.labelling import Labelled, with_length
 from steps.n2l.refine import fused, zero_shot
 from steps.shared import tensor_files
 from steps.shared.config import read_config, step_parser
+from steps.shared.histories import check_numbers
 from steps.shared.runs import Run, run_of, write_runs
 from steps.shared.runtime import InputError, read_csv, run_step
 
@@ -52,7 +53,9 @@ def main(argv: list[str] | None = None) -> None:
             own = labels_of(arrays, name, given)
             for table, row, metric, x, value in measure(given, images, own, args.dataset):
                 values[table, name, row, metric, x].append(value)
-    for line in read_csv(args.known):
+    known = read_csv(args.known, "table", "split", "row", "metric", "x", "value")
+    check_numbers(args.known, known, ("value",))
+    for line in known:
         table = args.dataset if line["table"] == "main" else line["table"]
         key = (table, line["split"], line["row"], line["metric"], line["x"])
         values[key].append(float(line["value"]))

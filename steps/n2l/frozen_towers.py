@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from steps.n2l import efficientnet
-from steps.shared.runtime import InputError, progress
+from steps.shared.pretrained import load_pretrained
+from steps.shared.runtime import progress, reading
 
 BATCH = 32  # images or names per forward pass
 
@@ -42,12 +43,10 @@ def name_features(names: Sequence[str], folder: Path) -> torch.Tensor:
     """Return MiniLM's embeddings (N x 384): the mean over tokens, of length 1."""
     from transformers import AutoModel, AutoTokenizer
 
-    try:
+    what = "a text model that can be loaded"
+    with reading(folder, what):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        model = AutoModel.from_pretrained(folder, local_files_only=True).eval()
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"{folder}: not a text model that can be loaded ({reason})") from None
+    model = load_pretrained(AutoModel, folder, what, local_files_only=True).eval()
     found = []
     for begin in range(0, len(names), BATCH):
         batch = tokenizer(list(names[begin : begin + BATCH]), padding=True, return_tensors="pt")

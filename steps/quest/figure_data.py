@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steps.quest.row_names import ROWS
+from steps.shared.histories import check_numbers, read_history
 from steps.shared.plots import GREY, PALETTE, label_lines, line_with_band
 from steps.shared.runtime import read_csv
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
 COLOURS = dict(zip(ROWS, (BLACK, GREEN, PINK, ORANGE, SKY, BLUE, GREY, RED), strict=True))
+TRAINING = ("validation_loss", "max_logit")  # columns of a history
 Runs = Sequence[Mapping[str, str]]
 
 
@@ -48,9 +50,19 @@ def seeds_in(runs: Runs, table: str) -> list[int]:
     return sorted({int(run["seed"]) for run in runs if run["table"] == table})
 
 
-def histories(folder: Path, row: str, seeds: Iterable[int]) -> list[list[dict[str, str]]]:
-    """Return the histories of a row, one a seed."""
-    return [read_csv(folder / row / f"seed{seed}" / "history.csv") for seed in seeds]
+def histories(
+    folder: Path, row: str, seeds: Iterable[int], *columns: str
+) -> list[list[dict[str, str]]]:
+    """Return the histories of a row, one a seed, which have these columns."""
+    paths = [folder / row / f"seed{seed}" / "history.csv" for seed in seeds]
+    return [read_history(path, *columns) for path in paths]
+
+
+def read_maps(path: Path, names: Iterable[str], numbers: Sequence[str]) -> list[dict[str, str]]:
+    """Read lines of attention: columns of names and of numbers."""
+    lines = read_csv(path, *names, *numbers)
+    check_numbers(path, lines, numbers)
+    return lines
 
 
 def colour_rows(ax: "Axes", rows: Iterable[str]) -> None:
@@ -78,7 +90,7 @@ def training(
     figure, (loss_ax, logit_ax) = plt.subplots(1, 2, figsize=(11, 4.2))
     for row, lines in by_row.items():
         updates = [int(line["step"]) for line in lines[0]]
-        for ax, name in ((loss_ax, "validation_loss"), (logit_ax, "max_logit")):
+        for ax, name in zip((loss_ax, logit_ax), TRAINING, strict=True):
             values_SL = [[float(line[name]) for line in history] for history in lines]
             line_with_band(ax, updates, values_SL, labels[row], colour=COLOURS[row])
     plain_log(logit_ax)

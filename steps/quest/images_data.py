@@ -16,6 +16,7 @@ from steps.shared import tensor_files
 from steps.shared.digits import Digits
 from steps.shared.runtime import InputError, read_json
 
+SIZES = ("num_validation", "num_test")
 Chunks = Iterable[tuple[Tensor, Tensor]]
 
 
@@ -49,7 +50,7 @@ class PackagedDigits:
 
     def split(self, seed: int) -> dict[str, Digits]:
         """Return the digits of a seed by split."""
-        sizes = {name: self.note[name] for name in ("num_validation", "num_test")}
+        sizes = {name: self.note[name] for name in SIZES}
         return digits.split_digits(self.table, **sizes, seed=seed)
 
     def training_batches(
@@ -85,8 +86,8 @@ def _chunks(images: Tensor, labels: Tensor, batch_size: int) -> Chunks:
 
 def open_images(manifest: Path, *, workers: int) -> ImageSet:
     """Return the images of a manifest; `workers` processes decode those of a hub data set."""
-    note = read_json(manifest)
-    if note.get("kind") == "hub":
+    note = read_json(manifest, "kind", "image_size", "channels", "classes", *SIZES)
+    if note["kind"] == "hub":
         from steps.quest.hub_images import HubImages
 
         return HubImages(note, workers)

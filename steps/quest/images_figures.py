@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.quest.figure_data import COLOURS, Runs, by_x, histories, rows_in, seeds_in, training
+from steps.quest.figure_data import (
+    COLOURS,
+    TRAINING,
+    Runs,
+    by_x,
+    histories,
+    read_maps,
+    rows_in,
+    seeds_in,
+    training,
+)
 from steps.shared.intervals import t_interval
-from steps.shared.runtime import read_csv
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,8 +42,9 @@ def draw(
     """Return the task's figures by name, from its runs, histories and attention maps."""
     rows = rows_in(runs, "images", labels)
     seeds = seeds_in(runs, "images")
-    by_row = {row: histories(trained, row, seeds) for row in rows}
-    maps = read_csv(measured / f"images_seed{seeds[0]}_maps.csv")
+    by_row = {row: histories(trained, row, seeds, *TRAINING) for row in rows}
+    path = measured / f"images_seed{seeds[0]}_maps.csv"
+    maps = read_maps(path, ("split", "row", "place"), ("value",))
     return {
         "images_robustness": robustness(runs, labels),
         "images_training": training(by_row, labels),

@@ -10,7 +10,7 @@ from steps.quest.language_measure import measure, token_file
 from steps.shared import selection
 from steps.shared.loss import bits_per_byte
 from steps.shared.runs import run_of, write_runs
-from steps.shared.runtime import deterministic, progress, read_json
+from steps.shared.runtime import deterministic, progress, read_json, reading
 from steps.shared.token_files import open_tokens, sequential_batches
 
 
@@ -18,16 +18,19 @@ def run(args: argparse.Namespace, config: LanguageMeasures) -> None:
     """Write the runs of one seed."""
     deterministic(args.threads)
     device = "cuda" if args.device == "auto" and torch.cuda.is_available() else "cpu"
-    facts = read_json(args.data)["splits"]["test"]
+    note = read_json(args.data, "splits", "vocabulary")
+    with reading(args.data, "a corpus as prepare describes it"):
+        facts = note["splits"]["test"]
+        bytes_per_token = facts["bytes"] / facts["tokens"]
     runs = []
     models = selection.read(args.selection)
     for row, chosen in progress(models.items(), total=len(models), label="quest language"):
         model = language_model.load(chosen.folder / "model.safetensors")
         context = model.settings["context"]
-        tokens = open_tokens(token_file(args.data, "test"), context)
+        tokens = open_tokens(token_file(args.data, "test"), context, note["vocabulary"])
         windows = sequential_batches(tokens, batch=config.batch_size, context=context)
         found = measure(model.to(device), windows)
-        bits = bits_per_byte(found["loss"], bytes_per_token=facts["bytes"] / facts["tokens"])
+        bits = bits_per_byte(found["loss"], bytes_per_token=bytes_per_token)
         for metric, value in (("bits_per_byte", bits), ("max_logit", found["max_logit"])):
             run = run_of("language", "test", metric, value)
             runs.append({"dataset": "general", "row": row, **run})

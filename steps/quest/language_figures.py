@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steps.quest.figure_data import Runs, histories, rows_in, seeds_in, training
+from steps.quest.figure_data import TRAINING, Runs, histories, rows_in, seeds_in, training
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,5 +16,5 @@ def draw(
     """Return the task's figures by name, from the histories below `trained`."""
     rows = rows_in(runs, "language", labels)
     seeds = seeds_in(runs, "language")
-    by_row = {row: histories(trained, row, seeds) for row in rows}
+    by_row = {row: histories(trained, row, seeds, *TRAINING) for row in rows}
     return {"language_training": training(by_row, labels)}

@@ -27,9 +27,9 @@ def run(args: argparse.Namespace, config: Language) -> None:
 
 def train_row(row: str, config: Language, args: argparse.Namespace, state: Path) -> Fit:
     """Train one row, from where an interrupted job left it."""
-    context = config.context
+    context, vocabulary = config.context, read_json(args.data, "vocabulary")["vocabulary"]
     windows = sequential_batches(
-        open_tokens(token_file(args.data, "validation"), context),
+        open_tokens(token_file(args.data, "validation"), context, vocabulary),
         batch=VALIDATION_BATCH,
         context=context,
     )
@@ -38,7 +38,7 @@ def train_row(row: str, config: Language, args: argparse.Namespace, state: Path)
             row,
             config.shape,
             seed=args.seed,
-            vocabulary=read_json(args.data)["vocabulary"],
+            vocabulary=vocabulary,
             context=context,
         ),
         config,
@@ -46,7 +46,7 @@ def train_row(row: str, config: Language, args: argparse.Namespace, state: Path)
         row,
         state,
         batch=random_batches(
-            open_tokens(token_file(args.data, "train"), context),
+            open_tokens(token_file(args.data, "train"), context, vocabulary),
             paper="quest",
             purpose="language-data",
             seed=args.seed,

@@ -13,29 +13,30 @@ import numpy as np
 
 from steps.quest.sweep_config import Sweep, SweepMeasures, column
 from steps.shared import selection, tensor_files
+from steps.shared.histories import read_history
 from steps.shared.runs import Run, run_of, write_runs
-from steps.shared.runtime import read_csv, read_json
+from steps.shared.runtime import read_json
 
 
 def run(args: argparse.Namespace, config: SweepMeasures) -> None:
     """Write the runs of one seed."""
-    guess = math.log(read_json(args.data)["classes"])
+    guess = math.log(read_json(args.data, "classes")["classes"])
     runs = []
     for row, chosen in selection.read(args.selection).items():
         model = chosen.folder / "model.safetensors"
         sweep = tensor_files.read_note(
             model, "a sweep as train writes it", "sweep", Sweep.model_validate
         )
-        values = read_history(chosen.folder / "history.csv", sweep.learning_rates)
+        values = read_metrics(chosen.folder / "history.csv", sweep.learning_rates)
         for found in measure_row(sweep.learning_rates, values, config, guess):
             runs.append({"dataset": "images", **found, "row": row})
     write_runs(args.out / f"sweep_seed{args.seed}.csv", runs, seed=args.seed)
 
 
-def read_history(path: Path, rates: list[float]) -> dict[str, np.ndarray]:
+def read_metrics(path: Path, rates: list[float]) -> dict[str, np.ndarray]:
     """Return each metric of a history, L x M."""
-    lines = read_csv(path)
     names = ("train_loss", "validation_loss", "max_logit")
+    lines = read_history(path, *(column(rate, name) for name in names for rate in rates))
     return {
         name: np.array([[float(line[column(rate, name)]) for rate in rates] for line in lines])
         for name in names

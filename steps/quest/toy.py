@@ -17,7 +17,7 @@ from torch import Tensor
 
 from steps.quest.toy_config import SPLITS, Problem
 from steps.shared import tensor_files
-from steps.shared.runtime import InputError, read_json, stream
+from steps.shared.runtime import read_json, reading, stream
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -77,11 +77,9 @@ def training_samples(
 
 def load(manifest: Path) -> tuple[Problem, np.ndarray, dict[str, Samples]]:
     """Return the problem, b and the test samples by split, as `prepare` wrote them."""
-    note = read_json(manifest)
-    try:
+    note = read_json(manifest, "problem")
+    with reading(manifest, "the toy's problem"):
         problem = Problem.model_validate(note["problem"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{manifest}: not the toy's problem ({error})") from None
     names = [f"{split}.{field}" for split in SPLITS for field in Samples._fields]
     tensors = tensor_files.read(
         manifest.with_suffix(".safetensors"),

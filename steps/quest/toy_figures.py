@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.quest.figure_data import COLOURS, Runs, by_x, colour_rows, histories, rows_in, seeds_in
+from steps.quest.figure_data import (
+    COLOURS,
+    Runs,
+    by_x,
+    colour_rows,
+    histories,
+    read_maps,
+    rows_in,
+    seeds_in,
+)
 from steps.quest.toy_config import parse_column
 from steps.shared.plots import PALETTE, label_lines, line_with_band, sweep
-from steps.shared.runtime import read_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +34,8 @@ def draw(
     runs: Runs, labels: Mapping[str, str], *, trained: Path, measured: Path
 ) -> dict[str, "Figure"]:
     """Return the task's figures by name, from its runs, histories and attention maps."""
-    maps = read_csv(measured / f"toy_seed{seeds_in(runs, 'toy_rate')[0]}_maps.csv")
+    path = measured / f"toy_seed{seeds_in(runs, 'toy_rate')[0]}_maps.csv"
+    maps = read_maps(path, ("dataset", "split", "row", "sample"), ("attention", "is_answer"))
     network = [line for line in maps if line["dataset"] == "full"]
     own = [run for run in runs if run["table"] == "toy_rate"]
     updates, logits = _logits(trained, own, labels)

@@ -17,8 +17,8 @@ from steps.quest import toy, toy_models
 from steps.quest.jobs import mirror, training_job
 from steps.quest.stacked import Stack
 from steps.quest.toy_config import Problem, Toy, column, forms_of, grid
-from steps.shared import tensor_files
-from steps.shared.runtime import read_csv, stream, torch_generator, write_csv
+from steps.shared import histories, tensor_files
+from steps.shared.runtime import stream, torch_generator, write_csv
 
 
 def run(args: argparse.Namespace, config: Toy) -> None:
@@ -131,5 +131,6 @@ def write_row(stacks: dict[str, Stack], config: Toy, out: Path) -> None:
 def read_history(path: Path, config: Toy, form: str, metric: str) -> np.ndarray:
     """Return a metric (L, M) of one form from history.csv."""
     names = [column(form, rate, decay, metric) for rate, decay in grid(config)]
-    lines = [line for line in read_csv(path) if line[names[0]]]  # a shorter form ends earlier
+    # a shorter form ends earlier
+    lines = [line for line in histories.read_history(path, *names) if line[names[0]]]
     return np.array([[float(line[name]) for name in names] for line in lines])

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from steps.shared.runtime import InputError
+from steps.shared.runtime import InputError, reading
 
 Cell = tuple[tuple[str, str, str, str, str], list[float] | None]
 
@@ -120,10 +120,8 @@ def read_declared(path: str | Path, model: type[Declared]) -> list[Any]:
     """Read a YAML list of `model` with unique ids; one line says what is wrong otherwise."""
     import yaml
 
-    try:
+    with reading(path, "readable"):
         blocks = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: not readable ({' '.join(str(error).split())})") from None
     if not isinstance(blocks, list):
         raise InputError(f"{path}: must be a list of {model.__name__.lower()}s")
     declared: dict[str, Any] = {}

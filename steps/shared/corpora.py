@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from steps.shared.gcide import articles, fold, joined
-from steps.shared.runtime import InputError, atomic_path, log, run_step
+from steps.shared.runtime import InputError, atomic_path, log, reading, run_step
 
 _SALT = "retable corpora"  # another one would draw other splits
 # WordNet's lexicographer files of nouns, by number
@@ -89,7 +89,8 @@ def _first_time(text: str, seen: set[str]) -> bool:
 def synsets(paths: Iterable[str | Path]) -> Iterator[Synset]:
     """Yield every synset of WordNet `data.*` files, in file order."""
     for path in paths:
-        with open(path, encoding="utf-8") as file:
+        with reading(path, "WordNet data"), open(path, encoding="utf-8") as file:
+            line = ""
             for line in file:
                 if line.startswith(" "):
                     continue
@@ -97,6 +98,8 @@ def synsets(paths: Iterable[str | Path]) -> Iterator[Synset]:
                     yield _synset(line)
                 except (ValueError, LookupError):
                     raise InputError(f"{path}: not a line of WordNet data: {line[:60]!r}") from None
+            if not line.endswith("\n"):
+                raise ValueError("is empty or cut short: must end with a whole line")
 
 
 def _synset(line: str) -> Synset:
@@ -153,12 +156,9 @@ def split_of(headword: str, fractions: dict[str, float]) -> str:
 
 def read_corpus(path: str | Path) -> Iterator[dict[str, Any]]:
     """Yield the entries of a file made by this module; a broken one is an `InputError`."""
-    try:
-        with open(path, encoding="ascii") as file:
-            for number, line in enumerate(file, 1):
-                yield _entry(line, f"{path}, line {number}")
-    except (OSError, UnicodeError) as error:
-        raise InputError(f"{path}: not a corpus of JSON lines ({error})") from None
+    with reading(path, "a corpus of JSON lines"), open(path, encoding="ascii") as file:
+        for number, line in enumerate(file, 1):
+            yield _entry(line, f"{path}, line {number}")
 
 
 def _entry(line: str, where: str) -> dict[str, Any]:
@@ -166,7 +166,10 @@ def _entry(line: str, where: str) -> dict[str, Any]:
         entry = json.loads(line)
     except ValueError as error:
         raise InputError(f"{where}: not a corpus of JSON lines ({error})") from None
-    if not isinstance(entry, dict) or not {"headword", "text"} <= entry.keys():
+    texts = (
+        [entry.get(name) for name in ("headword", "text")] if isinstance(entry, dict) else [None]
+    )
+    if not all(isinstance(text, str) for text in texts):
         raise InputError(f"{where}: not a corpus entry: needs a headword and a text")
     return entry
 

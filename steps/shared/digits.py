@@ -5,12 +5,13 @@ Writers are not recorded in it, so splits are by image.
 """
 
 import gzip
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from steps.shared.runtime import InputError
+from steps.shared.runtime import InputError, reading
 
 SIDE = 28  # pixels
 CLASSES = 10
@@ -25,11 +26,12 @@ class Digits(NamedTuple):
 
 def read_digits(path: str | Path) -> Digits:
     """Read the table of digits; a file of another form is an `InputError`."""
-    try:
-        with gzip.open(path, "rt", encoding="ascii") as file:
-            table = np.loadtxt(file, delimiter=",", dtype=np.uint8, ndmin=2)
-    except (OSError, EOFError, ValueError) as error:
-        raise InputError(f"{path}: not a gzipped table of digits ({error})") from None
+    with (
+        reading(path, "a gzipped table of digits"),
+        warnings.catch_warnings(action="error"),  # of no line at all
+        gzip.open(path, "rt", encoding="ascii") as file,
+    ):
+        table = np.loadtxt(file, delimiter=",", dtype=np.uint8, ndmin=2)
     pixels, labels = table[:, :-1], table[:, -1]
     if pixels.shape[1] != SIDE * SIDE or labels.max() >= CLASSES:
         raise InputError(

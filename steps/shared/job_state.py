@@ -51,7 +51,12 @@ def training_state(root: str | Path, key: dict[str, Any]) -> Iterator[Path]:
         yield folder
         return
     with _lock(folder):
-        yield folder
+        try:
+            yield folder
+        except InputError:
+            if os.listdir(folder) == ["lock"]:
+                _remove_state(folder)  # there is nothing to resume
+            raise
         _remove_state(folder)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from steps.shared.claims import NOT_TESTED, VERDICTS, effect_text
 from steps.shared.page import render_ledger
-from steps.shared.runtime import InputError, read_json, run_step, write_csv, write_text
+from steps.shared.runtime import InputError, read_json, reading, run_step, write_csv, write_text
 from steps.shared.tables import paper_effect_text
 
 FIELDS = (
@@ -32,6 +32,7 @@ FIELDS = (
     "n",
     "verdict",
 )
+READ = (*FIELDS[1:], "note")
 COLOURS = {"holds": "32", "fails": "31", "inconclusive": "33", NOT_TESTED: "90"}
 Row = dict[str, Any]
 
@@ -42,10 +43,13 @@ def read_ledger(paths: Iterable[str | Path]) -> list[Row]:
     for path in map(Path, paths):
         folder = path.absolute().parent
         paper = (folder.parent if folder.name == "evaluate" else folder).name
-        for claim in read_json(path):
-            if claim.get("verdict") not in VERDICTS:
-                raise InputError(f"{path}: claim {claim.get('id')} has no verdict")
-            rows.append({"paper": paper, **claim})
+        with reading(path, "the claims of a paper"):
+            for claim in read_json(path):
+                if claim.get("verdict") not in VERDICTS:
+                    raise InputError(f"{path}: claim {claim.get('id')} has no verdict")
+                if missing := [name for name in READ if name not in claim]:
+                    raise InputError(f"{path}: claim {claim.get('id')} lacks {', '.join(missing)}")
+                rows.append({"paper": paper, **claim})
     return rows
 
 

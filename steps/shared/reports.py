@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steps.shared.claim_spec import Claim
-from steps.shared.claims import evaluate_claims, load_claims
+from steps.shared.claims import CELL, evaluate_claims, load_claims
+from steps.shared.histories import check_numbers
 from steps.shared.page import render_html
 from steps.shared.runtime import InputError, read_csv, write_csv, write_json, write_text
 from steps.shared.table_spec import Table, load_tables, undeclared
@@ -60,9 +61,11 @@ def write_report(
     claims = [claim for claim in load_claims(args.claims) if about(claim)]
     if problems := undeclared(claims, tables):
         raise InputError(f"{args.claims}: {'; '.join(problems)}")
-    runs = _collect(args.runs, args.out / "runs.csv")
+    runs = [line for path in args.runs for line in _read(path)]
+    outcomes = [line for path in items for line in _read(path, "item")]
+    write_csv(args.out / "runs.csv", list(runs[0]), runs)
     if items:
-        _collect(items, args.out / "items.csv")
+        write_csv(args.out / "items.csv", list(outcomes[0]), outcomes)
     cells = aggregate(runs, tables)
     verdicts = evaluate_claims(claims, runs, folder=args.out)
     write_table(args.out / "table.csv", cells)
@@ -73,9 +76,11 @@ def write_report(
     return Report(runs, tables, cells, verdicts)
 
 
-def _collect(paths: Iterable[Path], into: Path) -> list[Record]:
-    lines = [line for path in paths for line in read_csv(path)]
-    write_csv(into, list(lines[0]), lines)
+def _read(path: Path, *more: str) -> list[Record]:
+    """Return the lines of a file of runs, whose columns are known, and `more`."""
+    lines = read_csv(path, *CELL, "seed", "x", "value", *more)
+    check_numbers(path, lines, ("seed", "value"))
+    check_numbers(path, lines, ("x",), blank=True)
     return lines
 
 

@@ -17,15 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from steps.shared.atomic import atomic_path
+from steps.shared.errors import InputError, reading, remedy
 
 LOG_EVERY_SECONDS = 5.0
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 # read by huggingface_hub and transformers, by datasets and by tqdm when they are imported
 NO_BARS = ("HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS", "TQDM_DISABLE")
-
-
-class InputError(ValueError):
-    """Bad input, said in one line: what is wrong, where, and what is allowed."""
 
 
 def stream(paper: str, purpose: str, seed: int) -> "Any":
@@ -96,12 +93,19 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_json(path: str | Path) -> Any:
-    """Read a JSON file; a missing or broken one is an `InputError`."""
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not a readable JSON file ({error})") from None
+def read_json(path: str | Path, *keys: str) -> Any:
+    """Read a JSON file; a missing or broken one is an `InputError`.
+
+    With `keys` it must be an object that has them.
+    """
+    with reading(path, "a readable JSON file"):
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    if keys and not isinstance(content, dict):
+        found = type(content).__name__
+        raise InputError(f"{path}: must be a JSON object, is a {found}{remedy(path)}")
+    if missing := [key for key in keys if key not in content]:
+        raise InputError(f"{path}: lacks {', '.join(missing)}{remedy(path)}")
+    return content
 
 
 def write_csv(path: str | Path, fields: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
@@ -120,22 +124,27 @@ def _cell(value: Any) -> Any:
     return repr(float(value)) if isinstance(value, float) else value
 
 
-def read_csv(path: str | Path) -> list[dict[str, str]]:
-    """Read a CSV file as a list of dicts of strings; an unreadable one is an `InputError`."""
-    try:
+def read_csv(path: str | Path, *columns: str) -> list[dict[str, str]]:
+    """Read a CSV file as a list of dicts of strings; an unreadable one is an `InputError`.
+
+    It must have these `columns`; others may be there.
+    """
+    with reading(path, "a readable CSV file"):
         with open(path, encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            lines, fields = list(reader), reader.fieldnames
-    except (OSError, ValueError, csv.Error) as error:
-        raise InputError(f"{path}: not a readable CSV file ({error})") from None
+            text = file.read()
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        lines, fields = list(reader), reader.fieldnames
     if not fields:
-        raise InputError(f"{path}: is empty, must begin with a line of column names")
-    for number, line in enumerate(lines, 1):
-        if None in line or None in line.values():
-            raise InputError(
-                f"{path}: record {number} must have {len(fields)} cells, as its header"
-            )
-    return lines
+        problem = "is empty, must begin with a line of column names"
+    elif missing := [name for name in columns if name not in fields]:
+        problem = f"lacks the column {', '.join(missing)}"
+    elif odd := [n for n, line in enumerate(lines, 1) if None in line or None in line.values()]:
+        problem = f"record {odd[0]} must have {len(fields)} cells, as its header"
+    elif not text.endswith("\n"):
+        problem = "is cut short: must end with a whole line"
+    else:
+        return lines
+    raise InputError(f"{path}: {problem}{remedy(path)}")
 
 
 def is_main_process() -> bool:
@@ -185,6 +194,11 @@ def run_step(main: Callable[[], None]) -> None:
         main()
     except InputError as error:
         log(f"error: {error}")
+        raise SystemExit(1) from None
+    except OSError as error:
+        if error.filename is None:
+            raise
+        log(f"error: {error.filename}: {error.strerror}{remedy(str(error.filename))}")
         raise SystemExit(1) from None
     finally:
         cost = usage()

@@ -13,7 +13,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from steps.shared.corpora import read_corpus, split_of
-from steps.shared.runtime import InputError, sha256_file, stream
+from steps.shared.runtime import InputError, remedy, sha256_file, stream
 from steps.shared.text_config import Source
 from steps.shared.token_files import token_writer
 from steps.shared.tokenizer import encode, id_type
@@ -36,6 +36,8 @@ def documents(paper: str, source: Source, path: Path | None) -> Iterator[tuple[s
     if path is None:
         raise InputError(f"corpus {source.name}: an asset needs its file, given by a flag")
     entries = list(read_corpus(path))
+    if not entries:
+        raise InputError(f"{path}: holds no entry{remedy(path)}")
     for index in stream(paper, "split", 0).permutation(len(entries)):
         yield split_of(entries[index]["headword"], FRACTIONS), entries[index]["text"]
 

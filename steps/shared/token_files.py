@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steps.shared.runtime import InputError, atomic_path, stream
+from steps.shared.runtime import InputError, atomic_path, reading, remedy, stream
 
 Batch = tuple[Tensor, Tensor]
 
@@ -57,16 +57,22 @@ def token_writer(path: Path, *, dtype: np.dtype, limit: int) -> Iterator[TokenWr
         writer.close()
 
 
-def open_tokens(path: Path, context: int) -> np.ndarray:
-    """Return the mapped tokens of a file; one too short for a sequence is an `InputError`."""
-    try:
+def open_tokens(path: Path, context: int, vocabulary: int | None = None) -> np.ndarray:
+    """Return the mapped tokens of a file; one too short for a sequence is an `InputError`.
+
+    With a `vocabulary`, the file is read once to see that every token is below it.
+    """
+    with reading(path, "a token file"):
         tokens = np.load(path, mmap_mode="r")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not a token file ({error})") from None
     if tokens.ndim != 1 or len(tokens) <= context + 1:
         raise InputError(
             f"{path}: holds {tokens.shape} tokens, needs one dimension and over {context + 1}"
+            f"{remedy(path)}"
         )
+    if tokens.dtype.kind != "u":
+        raise InputError(f"{path}: holds {tokens.dtype}, needs unsigned integers{remedy(path)}")
+    if vocabulary is not None and (highest := int(tokens.max())) >= vocabulary:
+        raise InputError(f"{path}: token {highest}: must be below {vocabulary}{remedy(path)}")
     return tokens
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from steps.shared.loss import bits_per_byte
-from steps.shared.runtime import read_json
+from steps.shared.runtime import read_json, reading
 from steps.shared.token_files import open_tokens, sequential_batches
 from steps.wsm.config import Evaluate
 from steps.wsm.continuation import continue_training
@@ -24,17 +24,19 @@ class Bench:
         """Read prepare's outputs; sequences are cut at `context` tokens."""
         self.config, self.context, self.device = config, context, device
         self.bytes, self.corpora = {}, {}
-        manifest = read_json(prepared / "manifest.json")
+        path = prepared / "manifest.json"
+        manifest = read_json(path, "vocabulary", "anneal", "general")
         for name in ("anneal", "general"):
-            tokens = open_tokens(prepared / f"{name}_test.npy", context)
+            tokens = open_tokens(prepared / f"{name}_test.npy", context, manifest["vocabulary"])
             self.corpora[name] = sequential_batches(
                 tokens, batch=config.batch_size, context=context
             )
-            facts = manifest[name]["test"]
-            self.bytes[name] = facts["bytes"] / facts["tokens"]
-        self.choices = read_json(prepared / "choices.json")
+            with reading(path, "prepare's manifest"):
+                facts = manifest[name]["test"]
+                self.bytes[name] = facts["bytes"] / facts["tokens"]
+        self.choices = read_items(prepared / "choices.json")
         self.questions = {
-            split: read_json(prepared / f"questions_{split}.json") for split in ("train", "test")
+            split: read_items(prepared / f"questions_{split}.json") for split in ("train", "test")
         }
 
     def measure(self, row: str, folder: Path, seed: int) -> Iterator[Measured]:
@@ -89,6 +91,15 @@ class Bench:
         hits = choose(model, items, batch=self.config.batch_size, context=self.context)
         percent = 100 * sum(hits) / len(hits)
         return _run(dataset, "choice_accuracy", percent), [100 * hit for hit in hits]
+
+
+def read_items(path: Path) -> list[dict[str, Any]]:
+    """Read the items of a task: prompts and options as tokens, and which option is right."""
+    items = read_json(path)
+    with reading(path, "items of a task as prepare writes them"):
+        if not items or not all({"prompt", "options", "answer"} <= item.keys() for item in items):
+            raise ValueError("needs items of prompt, options and answer")
+    return items
 
 
 def _run(dataset: str, metric: str, value: float) -> dict[str, Any]:

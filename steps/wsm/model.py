@@ -11,7 +11,8 @@ from torch.nn import functional as F
 
 from steps.shared.checkpoints import load_model, save_model
 from steps.shared.loss import cross_entropy
-from steps.shared.runtime import read_json, torch_generator, write_json
+from steps.shared.pretrained import load_pretrained
+from steps.shared.runtime import read_json, reading, torch_generator, write_json
 from steps.wsm.config import Trunk
 
 
@@ -165,12 +166,14 @@ def save(folder: Path, model: nn.Module) -> None:
 
 def load(folder: Path) -> nn.Module:
     """Read a checkpoint folder of either family; the model is in evaluation mode."""
-    shape = read_json(folder / "config.json")
+    shape = read_json(folder / "config.json", "model_type")
+    what = "a checkpoint of a language model"
     if shape.pop("model_type") == "retable_gpt":
-        model: nn.Module = GPT(**shape)
-        model.load_state_dict(load_model(folder))
+        with reading(folder, what):
+            model: nn.Module = GPT(**shape)
+            model.load_state_dict(load_model(folder))
     else:
         from transformers import AutoModelForCausalLM
 
-        model = AutoModelForCausalLM.from_pretrained(folder)
+        model = load_pretrained(AutoModelForCausalLM, folder, what)
     return model.eval()

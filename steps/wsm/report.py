@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from steps.shared.histories import read_history
 from steps.shared.reports import report_parser, write_figures, write_report
-from steps.shared.runtime import read_csv, run_step
+from steps.shared.runtime import run_step
 
 TITLE = "WSM: decay-free learning-rate schedule via checkpoint merging (arXiv 2507.17634)"
 SHOWN = ("bits_per_byte", "choice_accuracy", "next_token_accuracy")  # in metrics.json
@@ -23,7 +24,13 @@ def main(argv: list[str] | None = None) -> None:
     style()
     seeds = sorted({int(run["seed"]) for run in report.runs})
     histories = {
-        row: [read_csv(args.histories / row / f"seed{seed}" / "history.csv") for seed in seeds]
+        row: [
+            read_history(
+                args.histories / row / f"seed{seed}" / "history.csv",
+                *("validation_loss", "learning_rate"),
+            )
+            for seed in seeds
+        ]
         for row in ["trunk", *args.rows]
     }
     drawn = {

@@ -17,6 +17,7 @@ from steps.shared.runtime import (
     deterministic,
     is_main_process,
     read_json,
+    reading,
     run_step,
     write_csv,
 )
@@ -57,7 +58,9 @@ def _train(args, config: Trunk, row: str, state: Path) -> "Fit":
     from steps.shared.tracking import open_run, training_run
     from steps.wsm import model as models
 
-    vocabulary = read_json(args.manifest)["vocabulary"]
+    note = read_json(args.manifest, "vocabulary")
+    with reading(args.manifest, "prepare's manifest"):
+        vocabulary = int(note["vocabulary"])
     first, last = 1, config.stable_steps
     if args.trunk:
         first, last = last + 1, last + config.anneal_steps
@@ -65,7 +68,7 @@ def _train(args, config: Trunk, row: str, state: Path) -> "Fit":
         models.build(config, vocabulary, args.seed),
         config,
         batch=random_batches(
-            open_tokens(args.tokens, config.context),
+            open_tokens(args.tokens, config.context, vocabulary),
             paper="wsm",
             purpose="anneal-data" if args.trunk else "data",
             seed=args.seed,
@@ -88,7 +91,7 @@ def _train(args, config: Trunk, row: str, state: Path) -> "Fit":
     fit.resume()
     kept = saved_updates(config.model_dump()) if args.trunk else []
     held_out = sequential_batches(
-        open_tokens(args.validation, config.context), batch=64, context=config.context
+        open_tokens(args.validation, config.context, vocabulary), batch=64, context=config.context
     )
     run = training_run(args, paper="wsm", row=row, config=config)
     with open_run(**run) if is_main_process() else nullcontext() as live:

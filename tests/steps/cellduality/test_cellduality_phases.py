@@ -96,7 +96,7 @@ def test_phases_leave_the_files_that_the_workflow_declares(work):
         return sorted(n.split(f"/{folder}/")[1].replace("{seed}", "0") for n in names)
 
     assert under(files.trained(), "train") == sorted(contents("train"))
-    assert under(files.merged(), "merge") == sorted({*contents("merge")} - {"seed0.json"})
+    assert under(files.merged(), "merge") == sorted({*contents("merge")} - {"seed0/selection.json"})
     assert sorted(contents("runs")) == ["seed0.csv", "seed0_answers.json"]
     assert not list(Path("state").glob("*"))
 
@@ -303,10 +303,10 @@ def test_an_evaluation_killed_after_a_row_continues_to_the_same_bytes(work, monk
     with monkeypatch.context() as patch:
         patch.setattr(evaluate.Test, "row", killing)
         with pytest.raises(Killed):
-            evaluated("train", Path("merge/seed0.json"), out)
+            evaluated("train", Path("merge/seed0/selection.json"), out)
         assert not Path(out).exists()
         patch.setattr(evaluate.Test, "row", counting)
-        evaluated("train", Path("merge/seed0.json"), out)
+        evaluated("train", Path("merge/seed0/selection.json"), out)
     assert tested == [*ROWS, *SPECIALISTS]  # each once
     assert contents(out) == contents("runs")
     assert not list(Path("state").glob("*"))

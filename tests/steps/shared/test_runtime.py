@@ -148,6 +148,9 @@ def test_bad_input_is_one_line_and_exit_code_1():
     assert done.returncode == 1
     error, cost = done.stderr.splitlines()
     assert error == "error: a.csv: no column x"
+    missing = run("open('nowhere/a.csv')")
+    assert missing.returncode == 1
+    assert missing.stderr.splitlines()[0] == "error: nowhere/a.csv: No such file or directory"
     assert cost.startswith("cost: ")
 
 
