@@ -7,8 +7,10 @@ from typing import Any
 import torch
 
 from steps.cellduality.config import Lora, NewModel, Pretrained
+from steps.cellduality.plan import ADAPTER_FILES
 from steps.cellduality.prompts import STRUCTURE
 from steps.cellduality.vocabulary import Vocabulary, word_tokenizer
+from steps.shared import tensor_files
 from steps.shared.pretrained import load_pretrained
 from steps.shared.runtime import InputError, reading, stream
 
@@ -111,12 +113,21 @@ def lora(config: Lora | None) -> Any:
 
 
 def merged(base: Path, adapter: Path) -> tuple[Any, Any]:
-    """Return the model of `base` with the adapter's products added to its weights."""
-    from peft import PeftModel
+    """Return the model of `base` with the adapter's products added to its weights.
+
+    PEFT leaves what a file lacks as it was made, untrained: such a file is an `InputError`.
+    """
+    from peft import PeftModel, get_peft_model_state_dict
 
     model, tokenizer = load(base)
-    with reading(adapter, "an adapter as training writes it"):
-        return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload(), tokenizer
+    what = "an adapter as training writes it"
+    found = tensor_files.read(adapter / ADAPTER_FILES[1], what, framework="torch")
+    with reading(adapter, what):
+        adapted = PeftModel.from_pretrained(model, str(adapter))
+        own = get_peft_model_state_dict(adapted, save_embedding_layers=False)
+        if other := sorted(own.keys() ^ found.keys()):
+            raise ValueError(f"{len(other)} tensors differ from the model's, such as {other[0]}")
+        return adapted.merge_and_unload(), tokenizer
 
 
 def copy_files(source: Path, target: Path, names: tuple[str, ...]) -> None:

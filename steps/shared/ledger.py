@@ -44,7 +44,10 @@ def read_ledger(paths: Iterable[str | Path]) -> list[Row]:
         folder = path.absolute().parent
         paper = (folder.parent if folder.name == "evaluate" else folder).name
         with reading(path, "the claims of a paper"):
-            for claim in read_json(path):
+            claims = read_json(path)
+            if not isinstance(claims, list):
+                raise TypeError("must be a list")
+            for claim in claims:
                 if claim.get("verdict") not in VERDICTS:
                     raise InputError(f"{path}: claim {claim.get('id')} has no verdict")
                 if missing := [name for name in READ if name not in claim]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from steps.shared.runtime import InputError, read_json, sha256_file, write_json
+from steps.shared.runtime import InputError, read_json, reading, sha256_file, write_json
 
 NAME = "selection.json"
 
@@ -44,14 +44,13 @@ def write(
 
 def read(path: Path) -> dict[str, Selected]:
     """Return what is selected, by row; a missing file or one of another form is an `InputError`."""
-    found = {}
-    try:
-        for row, entry in read_json(path).items():
+    found, content = {}, read_json(path)
+    with reading(path, f"a {NAME} as merge writes it"):
+        for row, entry in content.items():
             notes = dict(entry)
-            folder, hashes = path.parent / notes.pop("folder"), notes.pop("sha256")
-            found[row] = Selected(folder, [folder / name for name in sorted(hashes.keys())], notes)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: not a {NAME} as merge writes it ({error!r})") from None
+            folder = Path(os.path.normpath(path.parent / notes.pop("folder")))
+            files = [folder / name for name in sorted(notes.pop("sha256").keys())]
+            found[row] = Selected(folder, files, notes)
+        if not found:
+            raise ValueError("names no row")
     return found

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -12,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cellduality_runs import ROWS, contents, evaluated, merged, prepared, trained
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
-from steps.cellduality import evaluate, questions, train
+from steps.cellduality import evaluate, policy, questions, train
 from steps.cellduality.plan import ADAPTER_FILES, SPECIALISTS, Files
 from steps.cellduality.prompts import dual_of
 from steps.cellduality.splits import SPLITS
@@ -253,6 +254,17 @@ def test_a_merged_model_is_its_start_plus_the_product_of_the_adapter(work):
     assert read_json("train/cellduality/seed0/adapter_config.json")["base_model_name_or_path"] == (
         "../../sft/seed0"
     )
+
+
+def test_an_adapter_that_lacks_a_tensor_is_refused_and_not_filled_up(work):
+    own = Path("train/cellduality/seed0")
+    shutil.copytree(own, "odd/cellduality/seed0")
+    path = Path("odd/cellduality/seed0/adapter_model.safetensors")
+    tensors = load_file(path)
+    tensors.pop(next(name for name in tensors if "lora_B" in name))
+    save_file(tensors, path)
+    with pytest.raises(InputError, match="odd/cellduality/seed0: not an adapter.*1 tensors differ"):
+        policy.merged(Path("train/sft/seed0"), path.parent)
 
 
 def test_an_adapter_before_its_start_is_refused(work):

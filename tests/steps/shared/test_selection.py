@@ -31,7 +31,7 @@ def test_a_model_that_is_missing_is_refused(tmp_path):
     assert not (tmp_path / "selection.json").exists()
 
 
-@pytest.mark.parametrize("text", ["[]", '{"a": 1}', '{"a": {"folder": "x"}}', "{", None,
+@pytest.mark.parametrize("text", ["[]", "{}", '{"a": 1}', '{"a": {"folder": "x"}}', "{", None,
                                   '{"a": {"folder": 1, "sha256": {}}}',
                                   '{"a": {"folder": "x", "sha256": "0"}}'])  # fmt: skip
 def test_an_odd_or_missing_file_is_refused_in_one_line(tmp_path, text):
