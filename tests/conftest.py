@@ -1,6 +1,11 @@
-"""Settings of every test: offline, nothing mirrored, one thread."""
+"""Settings of every test: offline, nothing mirrored, one thread, no test fails for its time."""
 
 import os
+
+from hypothesis import settings
+
+settings.register_profile("without deadlines", deadline=None)
+settings.load_profile("without deadlines")
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["WANDB_MODE"] = "disabled"

@@ -22,7 +22,7 @@ def gaussians(rng, conditions: int, dims: int, count: int):
 
 
 @given(st.integers(1, 4), st.integers(1, 8), st.integers(0, 10**6))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_frechet_equals_scipys_matrix_root(conditions, dims, seed):
     rng = np.random.default_rng(seed)
     a, b = (gaussians(rng, conditions, dims, 4 * dims + 2) for _ in range(2))
@@ -91,7 +91,7 @@ def test_the_basis_is_sklearns_pca_of_training_cells():
 # E-distance
 # ----------
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(0, 10**6))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_energy_equals_naive_pairs(groups, dims, seed):
     rng = np.random.default_rng(seed)
     group = rng.permutation(np.r_[np.arange(groups), rng.integers(0, groups, 25)])

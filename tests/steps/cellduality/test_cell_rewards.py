@@ -29,7 +29,7 @@ GENES = st.lists(st.integers(PAD, 9), min_size=0, max_size=8)
 
 
 @given(st.lists(st.tuples(GENES, GENES), min_size=1, max_size=12))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_the_batch_equals_the_formula_on_sets(pairs):
     hidden = np.full((len(pairs), 8), PAD)
     guessed = np.full((len(pairs), 10), PAD)

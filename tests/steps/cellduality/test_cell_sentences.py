@@ -29,7 +29,7 @@ def naive(matrix: np.ndarray, length: int) -> list[list[int]]:
 
 
 @given(MATRICES, st.integers(1, 15))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_sentences_equal_a_naive_sort(matrix, length):
     found = ranked_genes(sparse.csr_matrix(matrix), length)
     assert found.dtype == np.int32

@@ -161,6 +161,5 @@ def test_a_row_is_in_its_tables_and_ablations_where_the_seed_has_them_all():
                      ("frozen_dual", "ablations"), ("cellduality", "rewards")}),
         (ABLATIONS[:4], {("cellduality", "main"), ("knn", "main"), ("cellduality", "rewards")}),
     ):  # fmt: skip
-        found = [(run["row"], run["table"]) for run in in_tables(lines, rows, 3)]
+        found = [(run["row"], run["table"]) for run in in_tables(lines, rows)]
         assert set(found) == expected and len(found) == len(expected)
-    assert next(in_tables(lines, ABLATIONS, 3))["seed"] == 3

@@ -83,7 +83,7 @@ def test_integers_and_booleans_come_from_the_last(tmp_path):
     assert merged["mask"].tolist() == [True, True]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     n=st.integers(1, 13),
     curves=st.integers(1, 4),

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from steps.shared.loss import cross_entropy
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     count=st.integers(1, 40),
     vocabulary=st.integers(1, 60),

@@ -12,7 +12,7 @@ MACHINE = {"cpu": "Z80", "cores": 1, "memory_gib": 2, "os": "CP/M", "python": "3
 @pytest.fixture
 def tree(tmp_path):
     claim = {"statement": "It works", "note": "", "paper_effect": None, "unit": "points", "n": 3}
-    claim |= {"kind": "direction", "effect": 1.0, "ci_low": 0.5, "ci_high": 1.5}
+    claim |= {"kind": "direction", "table": "1", "effect": 1.0, "ci_low": 0.5, "ci_high": 1.5}
     found = [
         claim | {"id": str(number), "verdict": verdict}
         for number, verdict in enumerate(["holds", "holds", "fails", "not tested at this scale"])

@@ -10,7 +10,7 @@ from steps.shared.text_config import TokenizerName
 from steps.shared.tokenizer import encode, make_tokenizer
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(text=st.text(max_size=60))
 def test_any_text_comes_back_from_its_tokens(text):
     tokenizer = make_tokenizer("bpe:280", ["the cat sees the cat"] * 20)

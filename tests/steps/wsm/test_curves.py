@@ -24,7 +24,7 @@ NAMES = ["linear", "cosine", "1-sqrt", "1-t^2", "inverse_sqrt:15", "exponential:
 GRIDS = ["i/n", "i/k", "(i-1)/k"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(w=st.lists(st.floats(-2, 3), min_size=0, max_size=60))
 def test_the_map_is_inverted_exactly(w):
     """64 sums of numbers below 5: rounding stays under 64 * 5 * 2^-52 = 7e-14."""
@@ -157,7 +157,7 @@ def test_decayed_sgd_on_a_linear_loss_is_the_merge():
     assert np.abs(decay_to_weights(w) @ constant - decayed).max() < 1e-13
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     k=st.integers(1, 40),
     lr=st.floats(1e-4, 0.5),
@@ -246,7 +246,7 @@ def test_merging_lowers_the_expected_loss():
     assert max(decayed, merged) < 0.1 / 1.9 / 2 / 3
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(n=st.integers(1, 7), steps=st.integers(1, 30), rebuild_every=st.integers(1, 40))
 def test_online_window_is_the_mean_of_the_last(n, steps, rebuild_every):
     rng = np.random.default_rng(steps)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from small_runs import BRANCH, TRUNK
 
 from steps.shared import fit, token_files
@@ -138,7 +139,7 @@ def test_trunk_and_constant_branch_are_one_uninterrupted_run(work, monkeypatch):
     run("branch", trunk="trunk")
     run("long", stable_steps=10)
     run("decayed", trunk="trunk", decay="linear")
-    whole = fit.safe_open("long/state.safetensors", framework="pt")
+    whole = safe_open("long/state.safetensors", framework="pt")
     branch, decayed = weights(Path("branch/step0000010")), weights(Path("decayed/step0000010"))
     assert len(branch) > 8
     assert all(torch.equal(whole.get_tensor(f"model.{name}"), branch[name]) for name in branch)
