@@ -7,62 +7,10 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from judged_claims import BASE, claims, judge, run, runs
 
-from steps.shared.claims import collect, evaluate_claims, is_test_node, load_claims
-from steps.shared.runtime import InputError, write_csv
-
-BASE = {
-    "id": "gain",
-    "statement": "b is lower than a",
-    "kind": "direction",
-    "side": "below",
-    "delta": 0.1,
-    "unit": "nats",
-    "paper_effect": "+2 %",
-    "table": "main",
-    "measure": {
-        "function": "paired_difference",
-        "dataset": "d",
-        "split": "test",
-        "metric": "loss",
-        "a": "new",
-        "b": "old",
-    },
-}
-FIELDS = ("table", "dataset", "split", "row", "metric", "seed", "x", "value")
-
-
-def claims(tmp_path, **changes):
-    block = {**BASE, **changes}
-    if "measure" in changes:
-        block["measure"] = {**BASE["measure"], **changes["measure"]}
-        block["measure"] = {k: v for k, v in block["measure"].items() if v is not None}
-    path = tmp_path / "claims.yaml"
-    path.write_text(yaml.safe_dump([{k: v for k, v in block.items() if v is not None}]))
-    return load_claims(path)
-
-
-def run(row, seed, value, x="", **changes):
-    names = {"table": "main", "dataset": "d", "split": "test", "metric": "loss"}
-    return {**names, "row": row, "seed": str(seed), "x": x, "value": repr(float(value)), **changes}
-
-
-def runs(new, old):
-    pairs = enumerate(zip(new, old, strict=True))
-    return [
-        run(row, s, v) for s, pair in pairs for row, v in zip(("new", "old"), pair, strict=True)
-    ]
-
-
-def judge(tmp_path, data, folder=None, root=None, **changes):
-    options = {} if root is None else {"root": root}
-    (row,) = evaluate_claims(claims(tmp_path, **changes), data, folder=folder, **options)
-    return row
-
-
-# verdicts
-# --------
+from steps.shared.claims import collect, load_claims
+from steps.shared.runtime import InputError
 
 
 @given(st.floats(-5, 5), st.integers(2, 8), st.floats(-1e6, 1e6))
@@ -187,84 +135,6 @@ def test_not_tested_keeps_its_reason(tmp_path):
 
 # identities
 # ----------
-
-
-def identity(test):
-    measure = {"function": "max_error", "b": None, "a": "new"}
-    return {"kind": "identity", "side": None, "delta": 1e-9, "test": test, "measure": measure}
-
-
-def test_an_identity_holds_within_delta_and_with_its_test(tmp_path):
-    (tmp_path / "test_it.py").write_text("class TestA:\n    def test_b(self): ...\n")
-    good, bad = [run("new", 0, -1e-12), run("new", 1, 2e-12)], [run("new", 0, 1e-6)]
-    node = "test_it.py::TestA::test_b[x-1]"
-    row = judge(tmp_path, good, root=tmp_path, **identity(node))
-    assert (row["verdict"], row["effect"], row["n"]) == ("holds", 2e-12, 2)
-    assert judge(tmp_path, bad, root=tmp_path, **identity(node))["verdict"] == "fails"
-    row = judge(tmp_path, good, root=tmp_path, **identity("test_it.py::test_b"))
-    assert row["verdict"] == "inconclusive"
-    nan = [run("new", 0, math.nan)]
-    assert judge(tmp_path, nan, root=tmp_path, **identity(node))["verdict"] == "fails"
-    assert not is_test_node("absent.py::test_b", tmp_path)
-
-
-# items
-# -----
-
-
-def item_file(tmp_path, new_SI, old_SI):
-    rows = [
-        run(row, seed, value) | {"item": str(item)}
-        for row, values in (("new", new_SI), ("old", old_SI))
-        for seed, items in enumerate(values)
-        for item, value in enumerate(items)
-    ]
-    write_csv(tmp_path / "items.csv", (*FIELDS, "item"), rows)
-    return runs(np.mean(new_SI, axis=1), np.mean(old_SI, axis=1))
-
-
-def test_without_variance_over_seeds_the_items_decide(tmp_path):
-    rng = np.random.default_rng(1)
-    old = np.tile(rng.normal(0, 1, 60), (5, 1))
-    step = np.tile(rng.normal(-0.5, 0.3, 60), (5, 1))
-    data = item_file(tmp_path, old + step, old)
-    row = judge(tmp_path, data, folder=tmp_path, items="items.csv")
-    assert (row["verdict"], row["interval"]) == ("holds", "items")
-    half = stats.t.ppf(0.975, 59) * step[0].std(ddof=1) / math.sqrt(60)
-    assert (row["ci_high"] - row["ci_low"]) / 2 == pytest.approx(half, rel=0.1)
-    data = item_file(tmp_path, old + 0.0 * step - 0.5, old)
-    row = judge(tmp_path, data, folder=tmp_path, items="items.csv")
-    assert (row["verdict"], row["ci_low"]) == ("inconclusive", None)
-
-
-def test_the_wider_interval_counts(tmp_path):
-    """Items that scatter widely around a mean that seeds repeat closely."""
-    rng = np.random.default_rng(2)
-    old = rng.normal(0, 0.01, (5, 30))
-    new = rng.normal(-0.05, 0.01, (5, 30)) + rng.normal(0, 0.5, 30)
-    data = item_file(tmp_path, new, old)
-    alone, both = judge(tmp_path, data), judge(tmp_path, data, folder=tmp_path, items="items.csv")
-    assert both["interval"] == "seeds x items"
-    assert both["ci_high"] - both["ci_low"] > 5 * (alone["ci_high"] - alone["ci_low"])
-    assert both["effect"] == alone["effect"]
-    again = judge(tmp_path, data, folder=tmp_path, items="items.csv")
-    assert again == both
-
-
-def test_items_must_explain_the_runs(tmp_path):
-    data = item_file(tmp_path, np.ones((2, 3)), np.zeros((2, 3)))
-    with pytest.raises(InputError, match="means of items.csv are not the runs"):
-        judge(tmp_path, runs([1.0, 1.2], [0.0, 0.0]), folder=tmp_path, items="items.csv")
-    with pytest.raises(InputError, match="lacks an item"):
-        judge(
-            tmp_path, [*data, *runs([1, 1, 1], [0, 0, 0])[4:]], folder=tmp_path, items="items.csv"
-        )
-    with pytest.raises(InputError, match="no item file"):
-        judge(tmp_path, data, items="items.csv")
-
-
-# claims.yaml
-# -----------
 
 
 @pytest.mark.parametrize(
