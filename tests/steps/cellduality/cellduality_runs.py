@@ -59,6 +59,10 @@ EVALUATE = {
 }
 
 
+class Killed(Exception):
+    """Stops a job in place of a kill."""
+
+
 def tables() -> list[str]:
     """Write GDSC's two tables with 60 random lines; return their paths."""
     rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cellduality_runs import ROWS, contents, evaluated, merged, prepared
+from cellduality_runs import ROWS, Killed, contents, evaluated, merged, prepared
 from safetensors.numpy import load_file, save_file
 
 from steps.cellduality import evaluate, policy, questions
@@ -72,10 +72,6 @@ def test_phases_leave_the_files_that_the_workflow_declares(work):
     assert under(files.merged(), "merge") == sorted({*contents("merge")} - {"seed0/selection.json"})
     assert sorted(contents("runs")) == ["seed0.csv", "seed0_answers.json"]
     assert not list(Path("state").glob("*"))
-
-
-class Killed(Exception):
-    pass
 
 
 # merge

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cellduality_runs import ROWS, contents, trained
+from cellduality_runs import ROWS, Killed, contents, trained
 from safetensors.numpy import load_file
 
 from steps.cellduality import train
@@ -20,10 +20,6 @@ from steps.shared import runtime
 from steps.shared.runtime import read_csv
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-class Killed(Exception):
-    pass
 
 
 @pytest.mark.parametrize(("row", "step"), [("sft", 3), ("cellduality", 3)])

@@ -1,13 +1,16 @@
 """Fixtures that several test files of the shared steps use."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from asset_packages import Registry
 
-from steps.shared import tracking
+from steps.shared import config, tracking
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -26,3 +29,18 @@ def own_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.setattr(tracking, "_off", False)
     yield
     tracking._close()
+
+
+@pytest.fixture
+def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in the repository's root, where the configuration is."""
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with copies of the configuration, to be broken, and work in it."""
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    shutil.copytree(ROOT / config.SCALES, tmp_path / config.SCALES)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

@@ -1,6 +1,5 @@
 """One configuration: overlays, what a job is given, and how mistakes are named."""
 
-import shutil
 import subprocess
 import sys
 from copy import deepcopy
@@ -11,30 +10,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steps.shared import config as configuration
 from steps.shared.config import load, merge, resolve, validate
 from steps.shared.runtime import InputError
 
+pytestmark = pytest.mark.usefixtures("at_the_root")
 ROOT = Path(__file__).resolve().parents[3]
 SCALES = sorted(path.stem for path in (ROOT / "workflow/scales").glob("*.yaml"))
 WSM = "papers.wsm"
 COMMON = f"{WSM}.train.common"
 ROWS = f"{WSM}.train.rows"
 DROP = object()
-
-
-@pytest.fixture(autouse=True)
-def at_the_root(monkeypatch):
-    monkeypatch.chdir(ROOT)
-
-
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    """A folder with copies of the configuration, to be broken."""
-    shutil.copy(ROOT / "params.yaml", tmp_path)
-    shutil.copytree(configuration.SCALES, tmp_path / configuration.SCALES)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def change(config: dict, key: str, value) -> dict:

@@ -1,7 +1,6 @@
 """What a step accepts as --config and --seed, and what it says of the rest."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,23 +10,10 @@ from steps.shared.config import load, read_config, resolve, step_parser
 from steps.shared.runtime import InputError
 from steps.wsm.config import Merge, Train
 
+pytestmark = pytest.mark.usefixtures("at_the_root")
 ROOT = Path(__file__).resolve().parents[3]
 WSM = "papers.wsm"
 COMMON = f"{WSM}.train.common"
-
-
-@pytest.fixture(autouse=True)
-def at_the_root(monkeypatch):
-    monkeypatch.chdir(ROOT)
-
-
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    """A folder with copies of the configuration, to be broken."""
-    shutil.copy(ROOT / "params.yaml", tmp_path)
-    shutil.copytree(configuration.SCALES, tmp_path / configuration.SCALES)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 # what a step reads
