@@ -80,7 +80,9 @@ def read(files: Sequence[Path]) -> tuple["pandas.DataFrame", "pandas.DataFrame"]
             tables.append(pd.read_csv(found[name], index_col="COSMIC_ID").sort_index())
     response, features = tables
     if not response.index.equals(features.index):
-        raise InputError(f"{RESPONSE} and {FEATURES}: are not of the same cell lines")
+        raise InputError(
+            f"{found[RESPONSE]} and {found[FEATURES]}: must hold the same cell lines (COSMIC_ID)"
+        )
     return response, features
 
 

@@ -25,7 +25,7 @@ from steps.shared.runtime import (
     write_csv,
     write_json,
 )
-from steps.shared.tracking import log_run, open_run
+from steps.shared.tracking import log_run, open_run, training_run
 
 
 class Rows(StepConfig):
@@ -78,14 +78,7 @@ def train_row(row: str, config: Train, args: Namespace, state: Path) -> None:
     done, out = state / row / "done", args.out / row / f"seed{args.seed}"
     if not (done / "complete").exists():
         log(f"cellduality {row} seed {args.seed}: {config.stage}")
-        run = {
-            "scale": args.scale,
-            "paper": "cellduality",
-            "phase": "train",
-            "row": row,
-            "seed": args.seed,
-            "config": config.model_dump(),
-        }
+        run = training_run(args, paper="cellduality", row=row, config=config)
         with open_run(**run) if is_main_process() else nullcontext() as live:
             on_log = live.log if live else lambda step, metrics: None
             lines = make(row, config, args, state, on_log)

@@ -226,7 +226,7 @@ def test_tables_that_are_missing_broken_or_of_other_lines(tables):
     with gzip.open(files[0], "wt") as file:
         print("COSMIC_ID,Drug_3_IC50\n1,2", file=file)
     files[1].write_bytes(kept)
-    with pytest.raises(InputError, match="not of the same cell lines"):
+    with pytest.raises(InputError, match="must hold the same cell lines"):
         drug_data.read(files)
     files[0].write_bytes(b"no")
     with pytest.raises(InputError, match="not a gzipped table"):
