@@ -3,6 +3,8 @@
 import pytest
 from smoke_tree import ROOT
 
+from steps.shared.claim_spec import load_claims
+from steps.shared.claims import is_test_node
 from steps.shared.codedigest import paper_digest
 from steps.shared.runtime import read_json
 
@@ -12,3 +14,11 @@ PAPERS = sorted(path.parent.name for path in ROOT.glob("steps/*/claims.yaml"))
 @pytest.mark.parametrize("paper", PAPERS)
 def test_published_tables_are_of_the_present_code_and_configuration(paper):
     assert read_json(ROOT / "published" / paper / "digest.json") == paper_digest(paper, ROOT)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_identity_names_a_test_that_exists(paper):
+    """Else its verdict is "inconclusive" from the next run on."""
+    claims = load_claims(ROOT / "steps" / paper / "claims.yaml")
+    named = [claim.test for claim in claims if claim.kind == "identity"]
+    assert named and [node for node in named if not is_test_node(node or "", ROOT)] == []
