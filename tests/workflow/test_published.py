@@ -16,9 +16,11 @@ def test_published_tables_are_of_the_present_code_and_configuration(paper):
     assert read_json(ROOT / "published" / paper / "digest.json") == paper_digest(paper, ROOT)
 
 
-@pytest.mark.parametrize("paper", PAPERS)
-def test_every_identity_names_a_test_that_exists(paper):
+def test_every_identity_names_a_test_that_exists():
     """Else its verdict is "inconclusive" from the next run on."""
-    claims = load_claims(ROOT / "steps" / paper / "claims.yaml")
-    named = [claim.test for claim in claims if claim.kind == "identity"]
-    assert named and [node for node in named if not is_test_node(node or "", ROOT)] == []
+    claims = [
+        claim for paper in PAPERS for claim in load_claims(f"{ROOT}/steps/{paper}/claims.yaml")
+    ]
+    named = [claim.test or "" for claim in claims if claim.kind == "identity"]
+    assert len(named) >= 4, "no identity was found"
+    assert [node for node in named if not is_test_node(node, ROOT)] == []
