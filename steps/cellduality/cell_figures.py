@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steps.cellduality.cells_data import FILE, scanpy_file
-from steps.cellduality.splits import SPLITS
-from steps.shared.plots import GREY, PALETTE
+from steps.shared.plots import BLUE, GREY, PALETTE, RED, SKY
 from steps.shared.runtime import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +24,8 @@ QUALITY = {
     "percent_mito": "share of mitochondrial genes",
 }
 COLOURS = (*PALETTE, "#882255", "#44AA99", "#999933", "#661100", GREY)
-SPLIT_COLOURS = dict(zip(SPLITS, (GREY, PALETTE[5], PALETTE[0], PALETTE[1]), strict=True))
+# by the code of a split
+SPLIT_COLOURS = {"train": GREY, "validation": SKY, "test": BLUE, "held out": RED}
 COMPONENTS, NEIGHBOURS = 20, 15
 SIZE = 24  # square points
 
@@ -51,7 +51,7 @@ def quality() -> "Figure":
 
     with warnings.catch_warnings(action="ignore"):  # of an older layout, each part says so
         cells = scanpy.read_h5ad(scanpy_file(FILE))
-    cells.uns["bulk_labels_colors"] = [PALETTE[5]] * cells.obs["bulk_labels"].nunique()
+    cells.uns["bulk_labels_colors"] = [SKY] * cells.obs["bulk_labels"].nunique()
     figure, axes = plt.subplots(1, len(QUALITY), figsize=(11.0, 4.2))
     for ax, (column, title) in zip(axes, QUALITY.items(), strict=True):
         with warnings.catch_warnings(action="ignore"):  # of seaborn's coming changes
@@ -69,7 +69,8 @@ def embedding(
 ) -> "Figure":
     """Draw all real cells in a UMAP of their expression, by type and by split."""
     cells = _annotated(expression_NG, type_N, types)
-    cells.obs["split"] = _category([SPLITS[code] for code in split_N], SPLITS)
+    splits = list(SPLIT_COLOURS)
+    cells.obs["split"] = _category([splits[code] for code in split_N], splits)
     cells.uns["split_colors"] = list(SPLIT_COLOURS.values())
     _lay_out(cells, components=min(COMPONENTS, *(length - 1 for length in cells.shape)))
     figure = _panels(cells, {"type": "real cells by type", "split": "real cells by split"})

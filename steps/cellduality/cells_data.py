@@ -15,7 +15,7 @@ from scipy import sparse
 from steps.cellduality.data_config import Cells
 from steps.cellduality.sentences import ranked_genes
 from steps.cellduality.splits import TRAIN, members, stratified
-from steps.shared.runtime import InputError, stream
+from steps.shared.runtime import InputError, reading, stream
 
 FILE = "datasets/10x_pbmc68k_reduced.h5ad"  # in scanpy's package
 
@@ -78,13 +78,11 @@ def read(path: Path) -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray, np.ndar
     """Return raw expression (N, A), gene names, types and clusters of an h5ad file."""
     from anndata import read_h5ad
 
-    try:
+    with reading(path, "cells with types and clusters"):
         with warnings.catch_warnings(action="ignore"):  # of an older layout, each part says so
             file = read_h5ad(path)
         raw = file.raw
         columns = [np.asarray(file.obs[name].astype(str)) for name in ("bulk_labels", "louvain")]
-    except (OSError, KeyError, ValueError) as error:
-        raise InputError(f"{path}: not cells with types and clusters ({error})") from None
     if raw is None:
         raise InputError(f"{path}: has no raw expression; standardised values have no order")
     names = np.asarray(raw.var_names.astype(str))

@@ -7,8 +7,9 @@ from pydantic import Field
 
 from steps.cellduality.data_config import Cells, Drugs, Perturbations
 from steps.cellduality.hub_config import Hub
+from steps.cellduality.vocabulary import TASKS
 from steps.shared.config import Block, StepConfig
-from steps.shared.fit_config import AdamWConfig
+from steps.shared.fit_config import AdamWConfig, Heads, Scheduled
 
 Share = Annotated[float, Field(gt=0, le=1)]
 Threshold = Annotated[float, Field(ge=0, le=1)]
@@ -41,12 +42,9 @@ class Prepare(StepConfig):
     test_questions: int = Field(ge=2, description="at most, of a task and split")
 
 
-class NewModel(StepConfig):
+class NewModel(Heads):
     """A small Llama with a tokenizer of the vocabulary's words, from scratch."""
 
-    width: int = Field(ge=4)
-    layers: int = Field(ge=1)
-    heads: int = Field(ge=1)
     context: int = Field(ge=16, description="tokens")
 
 
@@ -58,11 +56,9 @@ class Pretrained(StepConfig):
     dtype: Literal["float32", "bfloat16"]
 
 
-class Stage(AdamWConfig):
+class Stage(Scheduled, AdamWConfig):
     """Optimization of one stage, linear decay."""
 
-    steps: int = Field(ge=1, description="updates")
-    warmup_share: float = Field(ge=0, lt=1, description="of the updates")
     batch_size: int = Field(ge=1, description="sequences or completions of an update, of a process")
 
 
@@ -71,7 +67,7 @@ class Grpo(Stage):
 
     num_generations: int = Field(ge=2, description="G, candidates of a prompt")
     updates_per_batch: int = Field(ge=1, description="mini-batches of one generated batch")
-    beta: float = Field(ge=0, description="weight of the KL divergence to the SFT model")
+    beta: float = Field(gt=0, description="weight of the KL divergence to the SFT model")
     epsilon: float = Field(gt=0, lt=1, description="clip range of the probability ratio")
     temperature: float = Field(gt=0, description="of sampling")
     completion_length: int = Field(ge=4, description="tokens of a completion, at most")
@@ -160,6 +156,9 @@ def _grpo_problems(key: str, own: Train) -> Iterator[tuple[str, Any, str]]:
         yield f"{key}.grpo.checkpoint_every", grpo.checkpoint_every, rule
     if grpo.steps % grpo.updates_per_batch:
         rule = f"must be a multiple of updates_per_batch = {grpo.updates_per_batch}"
+        yield f"{key}.grpo.steps", grpo.steps, rule
+    if grpo.steps * grpo.batch_size // grpo.num_generations < len(TASKS):
+        rule = f"must give a prompt of each of the {len(TASKS)} tasks: steps x batch_size / G"
         yield f"{key}.grpo.steps", grpo.steps, rule
     if grpo.probe_every % grpo.log_every:
         rule = f"must be a multiple of log_every = {grpo.log_every}: a probe joins a line"

@@ -14,16 +14,17 @@ from steps.cellduality.prompts import CLASSIFY, Sentence
 from steps.cellduality.teacher import Case
 from steps.cellduality.vocabulary import TASKS
 from steps.shared import selection
-from steps.shared.config import read_config, step_parser
+from steps.shared.flags import read_config, step_parser
 from steps.shared.histories import read_history
 from steps.shared.job_state import job_key, training_state
-from steps.shared.runs import write_runs
+from steps.shared.runs import Run, run_of, write_runs
 from steps.shared.runtime import (
     deterministic,
     log,
     read_json,
     run_step,
     stream,
+    torch_device,
     write_json,
 )
 
@@ -33,21 +34,17 @@ ABLATIONS = ("sft", "sft_no_reasoning", "sft_no_filter", "cellduality", "frozen_
 MAIN = ("base", "sft", "rl_gt", "cellduality", *SPECIALISTS)
 REWARDED = ("rl_gt", "cellduality")
 PROBED = 32  # questions of a task on which the identities are measured
-Line = dict[str, Any]
 
 
 def main(argv: list[str] | None = None) -> None:
     """Write seed<seed>.csv, its runs, and seed<seed>_answers.json, which figures are drawn from."""
-    parser = step_parser(__doc__)
+    parser = step_parser(__doc__, "state", "threads", "device")
     parser.add_argument("--rows", nargs="+", required=True, help="the rows to test")
     parser.add_argument("--target", required=True, help="dual_target of the rows")
     parser.add_argument("--data", type=Path, required=True, help="manifest.json of the seed")
-    parser.add_argument("--models", type=Path, required=True, help="selection.json of merge")
+    parser.add_argument("--selection", type=Path, required=True, help="selection.json of merge")
     parser.add_argument("--trained", type=Path, required=True, help="folder of the train phase")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
-    parser.add_argument("--state", type=Path, default=Path("state"), help="of interrupted jobs")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--device", choices=["cpu", "auto"], default="cpu")
     args = parser.parse_args(argv)
     config = read_config(args, Evaluate)
     deterministic(args.threads)
@@ -57,7 +54,7 @@ def main(argv: list[str] | None = None) -> None:
         paper="cellduality",
         row="evaluate",
         config=config,
-        inputs=[args.models, args.data],  # both hold the hashes of the files that they describe
+        inputs=[args.selection, args.data],  # both hold the hashes of the files that they describe
     )
     with training_state(args.state, {**key, "target": args.target}) as state:
         test = Test(args, config)
@@ -78,11 +75,11 @@ def tested_once(test: "Test", row: str, state: Path) -> dict[str, Any]:
     return read_json(path)  # also of a new one, so that an interruption makes no difference
 
 
-def in_tables(lines: Sequence[Line], rows: Sequence[str]) -> Iterator[Line]:
+def in_tables(lines: Sequence[Run], rows: Sequence[str]) -> Iterator[Run]:
     """Yield runs: a row's scores in each table it is in; ablations, where all are tested."""
     ablated = set(ABLATIONS) <= set(rows)
     for line in lines:
-        if "table" in line:
+        if line["table"]:
             tables = [line["table"]]
         else:
             tables = ["main"] if line["row"] in MAIN else []
@@ -113,7 +110,7 @@ class Test:
         }
         self.cases["generation", "test"] *= config.copies
         self.judge = Judge(self.arrays, self.vocabulary, config.components)
-        self.models = selection.read(args.models)
+        self.models = selection.read(args.selection)
 
     def row(self, row: str) -> dict[str, Any]:
         """Return the scores of a row or specialist, and its answers by "<task>/<split>"."""
@@ -131,8 +128,8 @@ class Test:
 
         from steps.cellduality import answering, policy
 
-        on_gpu = self.args.device == "auto" and torch.cuda.is_available()
-        self.loaded = policy.load(self.models[row].folder, "cuda" if on_gpu else "cpu")
+        device = torch_device(self.args.device)
+        self.loaded = policy.load(self.models[row].folder, device)
         draws = int(stream("cellduality", "sample", self.args.seed).integers(2**63))
         found = {}
         for (task, split), cases in self.cases.items():
@@ -159,7 +156,7 @@ class Test:
                 found[task, split] = answers
         return found
 
-    def scored(self, row: str, task: str, split: str, answers: Sequence[Sentence]) -> list[Line]:
+    def scored(self, row: str, task: str, split: str, answers: Sequence[Sentence]) -> list[Run]:
         """Return the scores of one task's answers."""
         cases = self.cases[task, split]
         return [
@@ -167,7 +164,7 @@ class Test:
             for metric, value in self.judge.of(task, split, cases, answers)
         ]
 
-    def of_model(self, row: str, found: dict[tuple[str, str], list[Sentence]]) -> list[Line]:
+    def of_model(self, row: str, found: dict[tuple[str, str], list[Sentence]]) -> list[Run]:
         """Return dual consistency, the model's own dual of its answers; of one row, identities."""
         from steps.cellduality.dual import Duals
         from steps.cellduality.rewarding import SelfSupervised
@@ -184,7 +181,7 @@ class Test:
                 lines += self._identities(task, itself, found[task, "test"])
         return lines
 
-    def _identities(self, task: str, itself: Any, answers: Sequence[Sentence]) -> list[Line]:
+    def _identities(self, task: str, itself: Any, answers: Sequence[Sentence]) -> list[Run]:
         """Return how far a reward moves when labels are shuffled, and hidden items in prompts."""
         from steps.cellduality import grpo
         from steps.cellduality.prompts import MARKERS, dual_of, from_columns
@@ -203,18 +200,17 @@ class Test:
             rows = [grpo.row(case, truth=True) for case in own]
             rewards.append(itself([], texts, **{k: [r[k] for r in rows] for k in rows[0]}))
         moved = max(abs(a - b) for a, b in zip(*rewards, strict=True))
-        lines = [_line("cellduality", task, "test", "label_error", moved, table="identities")]
+        lines = [_line("cellduality", task, "test", "label_error", moved, "identities")]
         if task in CLASSIFY:
             leaked = 0
             for case, answer in zip(cases, answers, strict=False):
                 question = from_columns(grpo.row(case, truth=False))
                 dual = dual_of(question, answer, self.args.target, self.vocabulary)
                 leaked += len(set(question.parts()[1]) & set(dual.prompt.split())) if dual else 0
-            name = {"table": "identities"}
-            lines.append(_line("cellduality", task, "test", "leaked", float(leaked), **name))
+            lines.append(_line("cellduality", task, "test", "leaked", leaked, "identities"))
         return lines
 
-    def rewards(self) -> list[Line]:
+    def rewards(self) -> list[Run]:
         """Return the mean reward of each task in the first and the last tenth of training (%)."""
         lines = []
         for row in REWARDED:
@@ -225,13 +221,12 @@ class Test:
                 tenth = max(1, len(own) // 10)
                 for metric, part in (("reward_first", own[:tenth]), ("reward_last", own[-tenth:])):
                     value = 100 * fmean(part)
-                    lines.append(_line(row, task, "train", metric, value, table="rewards"))
+                    lines.append(_line(row, task, "train", metric, value, "rewards"))
         return lines
 
 
-def _line(row: str, task: str, split: str, metric: str, value: float, **more: str) -> Line:
-    names = {"dataset": task, "split": split, "row": row, "metric": metric}
-    return {**names, "value": value, **more}
+def _line(row: str, task: str, split: str, metric: str, value: float, table: str = "") -> Run:
+    return run_of(table, split, metric, value) | {"dataset": task, "row": row}
 
 
 if __name__ == "__main__":

@@ -14,24 +14,22 @@ from steps.cellduality.cell_figures import embedding, generated, quality, told_a
 from steps.cellduality.config import Evaluate
 from steps.cellduality.scores import Judge
 from steps.cellduality.vocabulary import TASKS, Vocabulary
-from steps.shared.histories import read_history
-from steps.shared.intervals import t_interval
-from steps.shared.plots import PALETTE, dot_interval, label_lines, line_with_band
+from steps.shared.histories import curve, histories
+from steps.shared.plots import BLACK, BLUE, label_lines, line_with_band, row_intervals
+from steps.shared.runs import Runs, series
 from steps.shared.runtime import read_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Runs = Sequence[Mapping[str, str]]
-BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
 LINES = {"rl_gt": BLACK, "cellduality": BLUE}  # rows of all seeds
 ROWS = {"sft": "SFT", "rl_gt": "oracle", "cellduality": "CellDuality"}
 SHOWN = (
-    ("annotation", "test", "accuracy", "annotation, accuracy (%)"),
-    ("annotation", "ood", "macro_f1", "annotation, held out, macro-F1 (%)"),
-    ("drug", "test", "accuracy", "drug response, accuracy (%)"),
-    ("generation", "test", "knn3", "generation, kNN@3 (%)"),
+    ("annotation", "test", "accuracy", "annotation, accuracy, %"),
+    ("annotation", "ood", "macro_f1", "annotation, held out, macro-F1, %"),
+    ("drug", "test", "accuracy", "drug response, accuracy, %"),
+    ("generation", "test", "knn3", "generation, kNN@3, %"),
     ("generation", "test", "scfid", "generation, scFID"),
     ("generation", "test", "diversity", "generation, diversity (real cells: 1)"),
     ("perturbation", "ood", "delta_pearson", "perturbation, held out, correlation of changes"),
@@ -100,22 +98,11 @@ def training(trained: Path, seeds: Sequence[int]) -> "Figure":
         ("dual_generation", "type read back from real cells"),
         ("dual_annotation", "hidden genes of real cells"),
     ]
-    histories = {
-        row: [
-            read_history(
-                trained / row / f"seed{seed}" / "history.csv", *(name for name, _ in panels)
-            )
-            for seed in seeds
-        ]
-        for row in LINES
-    }
+    by_row = histories(trained, LINES, seeds, *(column for column, _ in panels))
     figure, axes = plt.subplots(4, 2, figsize=(8.0, 9.0), sharex=True)
     for ax, (column, title) in zip(axes.flat, panels, strict=True):
         for row, colour in LINES.items():
-            own = histories[row]
-            steps = [int(line["step"]) for line in own[0] if line[column]]
-            values_SN = [[float(line[column]) for line in lines if line[column]] for lines in own]
-            line_with_band(ax, steps, values_SN, ROWS[row], colour=colour)
+            line_with_band(ax, *curve(by_row[row], column), ROWS[row], colour=colour)
         ax.set_title(title)
         label_lines(ax)
     for ax in axes[-1]:
@@ -127,25 +114,14 @@ def by_row(runs: Runs, labels: Mapping[str, str]) -> "Figure":
     """The main columns of the main table, each row's mean with its interval."""
     import matplotlib.pyplot as plt
 
+    rows = [row for row in labels if row != "base"]  # which knows nothing: it would set the scale
     figure, axes = plt.subplots(4, 2, figsize=(9.0, 9.5))
     for ax, (dataset, split, metric, title) in zip(axes.flat, SHOWN, strict=True):
-        found = _values(runs, dataset, split, metric)
-        found.pop("base", None)  # it knows nothing, and would set the scale
-        spans = [t_interval(np.array(values)) for values in found.values()]
-        mean, low, high = (np.array([span[i] for span in spans]) for i in (0, 2, 3))
-        names = [labels[row] for row in found]
-        dot_interval(ax, names, mean, low, high, highlight=[labels["cellduality"]])
+        cell = {"table": "main", "dataset": dataset, "split": split, "metric": metric}
+        _, found = series(runs, rows, **cell)
+        row_intervals(ax, found, labels, highlight=["cellduality"])
         ax.set_title(title)
     return figure
-
-
-def _values(runs: Runs, dataset: str, split: str, metric: str) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
-    for run in runs:
-        place = (run["table"], run["dataset"], run["split"], run["metric"])
-        if place == ("main", dataset, split, metric):
-            found.setdefault(run["row"], []).append(float(run["value"]))
-    return found
 
 
 def confusion(prepared: Path, answers: Mapping[str, Any]) -> "Figure":
@@ -160,28 +136,31 @@ def confusion(prepared: Path, answers: Mapping[str, Any]) -> "Figure":
         truth = [row["truth"][0] for row in questions[split] if row["task"] == "annotation"]
         for ax, (row, label) in zip(split_axes, ROWS.items(), strict=True):
             share_LM = _shares(types, truth, answers[row][f"annotation/{split}"])
-            ax.imshow(share_LM, vmin=0, vmax=1, cmap="Blues")
+            drawn = ax.imshow(share_LM, vmin=0, vmax=100, cmap="Blues")
             _numbers(ax, share_LM)
             ax.set_title(f"{label}: {name}")
             ax.grid(False)
             ax.set_xticks(range(len(types) + 1), [*types, "none"], rotation=90)
             ax.set_yticks(range(len(types)), types)
-    axes[0, 0].set_ylabel("true type")
-    axes[1, 0].set_ylabel("true type")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("true type")
+    for ax in axes[-1]:
+        ax.set_xlabel("annotated type")
+    figure.colorbar(drawn, ax=axes, label="share of the true type, %", fraction=0.02)
     return figure
 
 
 def _shares(types: Sequence[str], truth: Sequence[str], found: Sequence[list[str]]) -> np.ndarray:
-    """Return the share of each true type's cells that get each type, or none (L x L + 1)."""
+    """Return the share of each true type's cells, %, that get each type, or none (L x L + 1)."""
     count_LM = np.zeros((len(types), len(types) + 1))
     for true, answer in zip(truth, found, strict=True):
         column = types.index(answer[0]) if answer else len(types)
         count_LM[types.index(true), column] += 1
-    return count_LM / np.maximum(count_LM.sum(1, keepdims=True), 1)
+    return 100 * count_LM / np.maximum(count_LM.sum(1, keepdims=True), 1)
 
 
 def _numbers(ax: "Axes", share_LM: np.ndarray) -> None:
     for (y, x), share in np.ndenumerate(share_LM):
-        if share >= 0.05:
-            colour = "white" if share > 0.5 else BLACK
-            ax.text(x, y, f"{100 * share:.0f}", ha="center", va="center", color=colour, size=6)
+        if share >= 5:
+            colour = "white" if share > 50 else BLACK
+            ax.text(x, y, f"{share:.0f}", ha="center", va="center", color=colour, size=6)

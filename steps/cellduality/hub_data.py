@@ -15,7 +15,8 @@ from steps.cellduality.hub_config import HubCells, HubDrugs, HubFile, HubPerturb
 from steps.cellduality.perturb_data import PerturbData
 from steps.cellduality.sentences import ranked_genes
 from steps.cellduality.splits import TRAIN, stratified
-from steps.shared.runtime import InputError, stream
+from steps.shared.errors import one_line
+from steps.shared.runtime import InputError, reading, stream
 
 LARGEST_LOG = 30.0  # log1p of counts stays below, counts themselves do not
 
@@ -30,8 +31,9 @@ def fetched(source: HubFile) -> Path:
     try:
         return Path(hf_hub_download(source.repo, source.file, repo_type="dataset"))
     except Exception as error:  # offline, gated, unknown: one line each
-        text = " ".join(str(error).split())[:200]
-        raise InputError(f"data set {source.repo}, file {source.file}: {text}") from None
+        raise InputError(
+            f"data set {source.repo}, file {source.file}: cannot be read ({one_line(error)})"
+        ) from None
 
 
 def read(source: HubFile, columns: list[str]) -> tuple[Any, np.ndarray, list[np.ndarray]]:
@@ -39,11 +41,9 @@ def read(source: HubFile, columns: list[str]) -> tuple[Any, np.ndarray, list[np.
     from anndata import read_h5ad
 
     path = fetched(source)
-    try:
+    with reading(path, f"cells with {', '.join(columns)}"):
         file = read_h5ad(path)
         found = [np.asarray(file.obs[name].astype(str)) for name in columns]
-    except (OSError, KeyError, ValueError) as error:
-        raise InputError(f"{path}: not cells with {', '.join(columns)} ({error})") from None
     names = np.asarray(file.var_names.astype(str))
     expression = sparse.csr_matrix(file.X, dtype=np.float32)
     highest = expression.max()

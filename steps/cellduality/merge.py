@@ -5,19 +5,19 @@ from pathlib import Path
 from steps.cellduality.config import Merge
 from steps.cellduality.plan import MODEL_FILES
 from steps.shared import selection
-from steps.shared.config import read_config, step_parser
+from steps.shared.atomic import atomic_folder
+from steps.shared.flags import read_config, step_parser
 from steps.shared.runtime import InputError, deterministic, run_step
 
 
 def main(argv: list[str] | None = None) -> None:
     """Write <row>/seed<seed>/, whole models of rows with adapters; seed<seed>/selection.json."""
-    parser = step_parser(__doc__)
+    parser = step_parser(__doc__, "threads")
     parser.add_argument("--rows", nargs="+", required=True, help="in the order of training")
     parser.add_argument("--starts", nargs="+", required=True, help="the row each one starts from")
     parser.add_argument("--adapters", nargs="*", default=[], help="rows that left an adapter")
     parser.add_argument("--trained", type=Path, required=True, help="folder of the train phase")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
-    parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args(argv)
     read_config(args, Merge)
     if len(args.rows) != len(args.starts):
@@ -41,12 +41,11 @@ def add(base: Path, adapter: Path, out: Path) -> Path:
     """Write the model of `base` plus the adapter; return its folder."""
     from steps.cellduality import policy
 
-    partial = out.with_name(f".{out.name}.tmp")
-    policy.save(*policy.merged(base, adapter), partial)
-    policy.copy_files(partial, out, MODEL_FILES)
-    for path in partial.iterdir():
-        path.unlink()
-    partial.rmdir()
+    with atomic_folder(out) as folder:
+        policy.save(*policy.merged(base, adapter), folder)
+        for path in folder.iterdir():
+            if path.name not in MODEL_FILES:  # what the workflow does not declare
+                path.unlink()
     return out
 
 

@@ -11,6 +11,7 @@ from steps.cellduality.plan import ADAPTER_FILES
 from steps.cellduality.prompts import STRUCTURE
 from steps.cellduality.vocabulary import Vocabulary, word_tokenizer
 from steps.shared import tensor_files
+from steps.shared.errors import one_line
 from steps.shared.pretrained import load_pretrained
 from steps.shared.runtime import InputError, reading, stream
 
@@ -57,7 +58,9 @@ def pretrained(config: Pretrained) -> tuple[Any, Any]:
         dtype = getattr(torch, config.dtype)
         model = AutoModelForCausalLM.from_pretrained(config.name, dtype=dtype, **file)
     except (OSError, ValueError, ImportError) as error:  # the last: gguf is not in the lock
-        raise InputError(f"pretrained.name = {config.name!r}: cannot be loaded ({error})") from None
+        reason = one_line(error)
+        rule = f"cannot be loaded ({reason})"
+        raise InputError(f"pretrained.name = {config.name!r}: {rule}") from None
     if config.gguf:  # dequantised: the configuration must not say otherwise, or it cannot be saved
         del model.config.quantization_config
         whole = type(model)(model.config)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from steps.cellduality.config import Prepare
 from steps.shared import tensor_files
-from steps.shared.config import read_config, step_parser
+from steps.shared.flags import read_config, step_parser
 from steps.shared.runtime import run_step, sha256_file, write_json
 
 

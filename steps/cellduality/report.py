@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from steps.cellduality.config import Evaluate
-from steps.shared.config import read_config
+from steps.shared.flags import read_config
 from steps.shared.reports import report_parser, write_figures, write_report
 from steps.shared.runtime import run_step
 
@@ -21,7 +21,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, required=True, help="folder of all phases")
     parser.add_argument("--packaged", action="store_true", help="cells are those of scanpy")
     args = parser.parse_args(argv)
-    args.row = None
     config = read_config(args, Evaluate)
     report = write_report(args, title=TITLE, shown=SHOWN)
     from steps.cellduality.figures import draw

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steps.shared.runtime import InputError
+from steps.shared.runtime import InputError, reading
 
 POWER = 2
 THRESHOLD = 0.1  # over a coupling of 1
@@ -85,10 +85,8 @@ class Network:
 
 def read_network(path: Path) -> Network:
     """Read a model file: rules `gene = expression`, then couplings `child parent value`."""
-    try:
+    with reading(path, "a model's text"):
         text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error})") from None
     head, _, tail = text.partition("# coupling list:")
     rate = next((line.split("=")[1] for line in head.splitlines() if "invTimeStep" in line), None)
     rules = dict([part.strip() for part in line.split("=")] for line in _lines(head) if "=" in line)

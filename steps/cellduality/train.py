@@ -4,16 +4,17 @@ One job for all rows, since to start TRL costs as much as a small row.
 """
 
 import os
-import shutil
 from argparse import Namespace
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from steps.cellduality.config import Train
 from steps.cellduality.plan import trained_files
-from steps.shared.config import StepConfig, read_config, step_parser
+from steps.shared.atomic import atomic_folder
+from steps.shared.config import StepConfig
+from steps.shared.flags import is_json, read_config, step_parser
+from steps.shared.histories import write_history
 from steps.shared.job_state import job_key, training_state
 from steps.shared.runtime import (
     InputError,
@@ -22,10 +23,9 @@ from steps.shared.runtime import (
     log,
     read_json,
     run_step,
-    write_csv,
     write_json,
 )
-from steps.shared.tracking import log_run, open_run, training_run
+from steps.shared.tracking import live_log, log_run, training_run
 
 
 class Rows(StepConfig):
@@ -36,13 +36,10 @@ class Rows(StepConfig):
 
 def main(argv: list[str] | None = None) -> None:
     """Write <row>/seed<seed>/: the model or its adapter, and history.csv."""
-    parser = step_parser(__doc__)
+    parser = step_parser(__doc__, "state", "threads", "device")
     parser.add_argument("--rows", nargs="+", required=True, help="in the order of training")
     parser.add_argument("--data", type=Path, required=True, help="manifest.json of the seed")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
-    parser.add_argument("--state", type=Path, default=Path("state"), help="checkpoint folder")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--device", choices=["cpu", "auto"], default="cpu")
     args = parser.parse_args(argv)
     config = read_rows(args)
     deterministic(args.threads)
@@ -62,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def read_rows(args: Namespace) -> Rows:
     """Return the configuration of the rows to train."""
-    if not args.config.lstrip().startswith("{"):
+    if not is_json(args.config):
         raise InputError(f'--config {args.config}: must be JSON, {{"rows": {{row: its values}}}}')
     config = read_config(args, Rows)
     if missing := [row for row in args.rows if row not in config.rows]:
@@ -79,13 +76,11 @@ def train_row(row: str, config: Train, args: Namespace, state: Path) -> None:
     if not (done / "complete").exists():
         log(f"cellduality {row} seed {args.seed}: {config.stage}")
         run = training_run(args, paper="cellduality", row=row, config=config)
-        with open_run(**run) if is_main_process() else nullcontext() as live:
-            on_log = live.log if live else lambda step, metrics: None
+        with live_log(run) as on_log:
             lines = make(row, config, args, state, on_log)
         if is_main_process():
-            write_csv(done / "history.csv", list(lines[0]), lines)
+            last = write_history(done / "history.csv", lines)
             (done / "complete").touch()
-            last = {k: v for k, v in lines[-1].items() if k != "step" and v is not None}
             log_run(**run, history=done / "history.csv", summary=last)
     if is_main_process():
         copy_files(done, out, names)
@@ -172,10 +167,8 @@ def whole_model(row: str, state: Path) -> Path:
     if is_main_process() and not whole.exists():
         base = read_json(done / "adapter_config.json")["base_model_name_or_path"]
         start = whole_model(Path(base).parts[-2], state)
-        partial = whole.with_name("whole.tmp")
-        shutil.rmtree(partial, ignore_errors=True)  # of a killed job
-        policy.save(*policy.merged(start, done), partial)
-        partial.rename(whole)
+        with atomic_folder(whole) as folder:
+            policy.save(*policy.merged(start, done), folder)
     return whole
 
 

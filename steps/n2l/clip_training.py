@@ -1,10 +1,10 @@
 """How the CLIP of a data set and seed is made: trained here, or given with hub data."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,11 +13,8 @@ from steps.n2l.clip import Clip, ConvTower, FeatureTower, LetterTower, as_letter
 from steps.n2l.config import Train
 from steps.shared import tensor_files
 from steps.shared.fit import Fit
-from steps.shared.runtime import InputError, is_main_process, read_json, stream, write_csv
-from steps.shared.schedules import warmup_cosine
-from steps.shared.tracking import LiveRun
-
-HISTORY = ("step", "train_loss", "learning_rate", "grad_norm")
+from steps.shared.runtime import is_main_process, read_json, stream
+from steps.shared.schedules import epochs, warmup_cosine
 
 
 def read_data(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -51,14 +48,16 @@ def train(
     config: Train,
     args: argparse.Namespace,
     state: Path,
-    live: LiveRun | None,
+    on_log: Callable[[int, dict[str, float]], None] = lambda step, metrics: None,
 ) -> Fit:
     """Train on the source, from where an interrupted job left it."""
-    batches = source_batches(len(data["source"]), config.batch_size, config.steps, args.seed)
+    rng = stream("n2l", "data", args.seed)
+    batches = epochs(rng, len(data["source"]), config.batch_size, config.steps)
+    dropout = stream("n2l", "dropout", args.seed).integers(2**63, size=config.steps).tolist()
     names = names_of(note, data)
 
     def batch(update: int) -> tuple[Tensor, ...]:
-        torch.manual_seed(update)  # for dropout, also after an interruption
+        torch.manual_seed(dropout[update - 1])  # the same after an interruption
         chosen = torch.from_numpy(batches[update - 1])
         return data["source"][chosen], data["source_labels"][chosen]
 
@@ -72,19 +71,8 @@ def train(
         cpu=args.device == "cpu",
     )
     fit.resume()
-    on_log = live.log if live else lambda step, metrics: None
     fit.run(config.steps, label=f"n2l {args.row} seed {args.seed}", on_log=on_log)
     return fit
-
-
-def source_batches(count: int, batch_size: int, updates: int, seed: int) -> np.ndarray:
-    """Return the source images of every update (updates x B), epoch after epoch in a new order."""
-    if batch_size > count:
-        raise InputError(f"batch_size = {batch_size}: must be at most the {count} source images")
-    rng = stream("n2l", "data", seed)
-    epochs = -(-updates * batch_size // count)
-    order = np.concatenate([rng.permutation(count) for _ in range(epochs)])
-    return order[: updates * batch_size].reshape(updates, batch_size)
 
 
 @torch.inference_mode()
@@ -99,7 +87,7 @@ def embedded(model: Clip, note: dict[str, Any], data: dict[str, Tensor]) -> tupl
 def write(
     args: argparse.Namespace, note: dict[str, Any], data: dict[str, Tensor], fit: Fit | None
 ) -> None:
-    """Write both embedding files and the history; of a given CLIP the history has no lines."""
+    """Write both embedding files; of a given CLIP there is no `fit`."""
     labels = data["labels"].numpy()
     if fit is None:
         found = embeddings.Embeddings(
@@ -115,5 +103,3 @@ def write(
         test, test_labels = images[held], labels[held]
     if is_main_process():
         embeddings.save(args.out, found, test, test_labels)
-        lines = fit.history if fit else []
-        write_csv(args.out / "history.csv", list(lines[0]) if lines else HISTORY, lines)

@@ -1,14 +1,13 @@
 """What params.yaml may say about N2L (OpenReview Hc71kKCEFG). A row of `train` is a data set."""
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model, model_validator
 
 from steps.n2l.data_config import DATASETS, DataConfig
 from steps.shared.config import Block, StepConfig
-from steps.shared.fit_config import FitConfig
+from steps.shared.fit_config import FitConfig, Scheduled
 
 Theta = Annotated[float, Field(ge=0, description="singular value, of features of feature_norm")]
 
@@ -30,15 +29,13 @@ Prepare = create_model(
 )
 
 
-class Train(FitConfig):
+class Train(Scheduled, FitConfig):
     """How the CLIP of a data set is trained; hub data bring their own and leave this unread."""
 
     embed_dim: int = Field(ge=2, description="length of image and text embeddings")
     width: int = Field(ge=1, description="channels or hidden units of the trained towers")
     dropout: float = Field(ge=0, lt=1, description="share of the features left out in training")
     temperature: float = Field(gt=0, description="cosines are divided by it, at the start")
-    steps: int = Field(ge=1, description="updates")
-    warmup_share: float = Field(ge=0, le=1, description="of the updates, linear warm-up")
 
 
 class FineTuning(StepConfig):
@@ -78,15 +75,6 @@ class Evaluate(StepConfig):
     """Everything is measured on all test images."""
 
 
-@cache
-def part(dataset: str) -> type[StepConfig]:
-    """Return the model of what preparing one data set reads: the field of its name, alone."""
-    field = Prepare.model_fields[dataset]
-    return create_model(
-        f"Prepare_{dataset}", __base__=StepConfig, **{dataset: (field.annotation, field)}
-    )
-
-
 def check(block: Block) -> Iterator[tuple[str, Any, str]]:
     """Yield (key, value, rule) of what does not fit together: see `steps.shared.config.Block`."""
     for row in block.rows:
@@ -96,6 +84,9 @@ def check(block: Block) -> Iterator[tuple[str, Any, str]]:
             yield f"prepare.{row}", None, "is missing, and rows names it"
         elif row not in block.merge.protocols:
             yield "merge.protocols", sorted(block.merge.protocols), f"must have {row}"
+    kinds = {row: data.kind for row in block.rows if (data := getattr(block.prepare, row, None))}
+    if 0 < list(kinds.values()).count("hub") < len(kinds):
+        yield "rows", block.rows, "must be of the hub, all of them or none: tables are for either"
     yield from _too_many_classes(block)
 
 

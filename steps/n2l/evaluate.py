@@ -16,7 +16,7 @@ from steps.n2l.config import Merge
 from steps.n2l.labelling import Labelled, with_length
 from steps.n2l.refine import fused, zero_shot
 from steps.shared import tensor_files
-from steps.shared.config import read_config, step_parser
+from steps.shared.flags import read_config, step_parser
 from steps.shared.histories import check_numbers
 from steps.shared.runs import Run, run_of, write_runs
 from steps.shared.runtime import InputError, read_csv, run_step
@@ -28,39 +28,37 @@ Arrays = dict[str, np.ndarray]
 
 def main(argv: list[str] | None = None) -> None:
     """Write <dataset>_seed<seed>.csv: runs, the mean over the draws of random weights."""
-    parser = step_parser(__doc__)
-    parser.add_argument("--dataset", required=True)
+    parser = step_parser(__doc__, "threads")
     parser.add_argument("--learn", type=Path, required=True, help="learn.safetensors of train")
     parser.add_argument("--test", type=Path, required=True, help="test.safetensors of train")
     parser.add_argument("--labels", type=Path, required=True, help="labels.safetensors of merge")
     parser.add_argument("--known", type=Path, required=True, help="labels.csv of merge")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
-    parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args(argv)
     config = read_config(args, Merge)
-    if args.dataset not in config.protocols:
-        raise InputError(f"--dataset {args.dataset}: merge.protocols has no such data set")
+    if args.row not in config.protocols:
+        raise InputError(f"--row {args.row}: merge.protocols has no such data set")
     from threadpoolctl import threadpool_limits
 
     found, test = embeddings.load_learn(args.learn), embeddings.load_test(args.test)
     arrays = read_labels(args.labels)
     values: dict[Key, list[float]] = defaultdict(list)
     with threadpool_limits(args.threads):
-        for name, protocol in config.protocols[args.dataset].items():
+        for name, protocol in config.protocols[args.row].items():
             tasks = embeddings.tasks(arrays["order"], protocol)
             given = learner.problem(found, tasks, config, args.seed)
             images = Test(given, found, *test, tasks)
             own = labels_of(arrays, name, given)
-            for table, row, metric, x, value in measure(given, images, own, args.dataset):
+            for table, row, metric, x, value in measure(given, images, own, args.row):
                 values[table, name, row, metric, x].append(value)
     known = read_csv(args.known, "table", "split", "row", "metric", "x", "value")
     check_numbers(args.known, known, ("value",))
     for line in known:
-        table = args.dataset if line["table"] == "main" else line["table"]
+        table = args.row if line["table"] == "main" else line["table"]
         key = (table, line["split"], line["row"], line["metric"], line["x"])
         values[key].append(float(line["value"]))
-    runs = _runs(values, args.dataset)
-    write_runs(args.out / f"{args.dataset}_seed{args.seed}.csv", runs, seed=args.seed)
+    runs = _runs(values, args.row)
+    write_runs(args.out / f"{args.row}_seed{args.seed}.csv", runs, seed=args.seed)
 
 
 def _runs(values: dict[Key, list[float]], dataset: str) -> Iterable[Run]:

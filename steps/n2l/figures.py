@@ -10,15 +10,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steps.n2l.evaluate import read_labels
-from steps.shared.intervals import t_interval
-from steps.shared.plots import GREY, PALETTE, dot_interval, label_lines, line_with_band
+from steps.shared.plots import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    RED,
+    label_lines,
+    line_with_band,
+    row_intervals,
+)
+from steps.shared.runs import Runs, series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Runs = Sequence[Mapping[str, str]]
-BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
 LINES = {
     "labels": BLACK,
     "n2l": BLUE,
@@ -60,19 +69,6 @@ def figure_data(path: Path) -> list[dict[str, np.ndarray]]:
     return found
 
 
-def values(runs: Runs, **cell: str) -> dict[float | None, np.ndarray]:
-    """Return {x: values over seeds (S)} of the runs with these names; x is None without one."""
-    found: dict[float | None, dict[int, float]] = {}
-    for run in runs:
-        if all(run[name] == wanted for name, wanted in cell.items()):
-            x = float(run["x"]) if run["x"] != "" else None
-            found.setdefault(x, {})[int(run["seed"])] = float(run["value"])
-    return {
-        x: np.array([by_seed[seed] for seed in sorted(by_seed)])
-        for x, by_seed in sorted(found.items(), key=lambda pair: pair[0] or 0)
-    }
-
-
 def panels(datasets: Sequence[str], height: float) -> tuple["Figure", list["Axes"]]:
     """Return a figure with one titled panel a data set."""
     import matplotlib.pyplot as plt
@@ -88,12 +84,11 @@ def over_tasks(runs: Runs, labels: Mapping[str, str], datasets: Sequence[str]) -
     """Draw accuracy over all classes seen so far after every task, B0."""
     figure, axes = panels(datasets, 4.2)
     for ax, name in zip(axes, datasets, strict=True):
-        for row, colour in LINES.items():
-            points = values(runs, table="over_tasks", dataset=name, split="b0", row=row)
-            values_SN = np.stack(list(points.values()), axis=1)
+        x, found = series(runs, LINES, table="over_tasks", dataset=name, split="b0")
+        for row, values_SN in found.items():
             label = SHORT.get(row, labels[row])
-            line_with_band(ax, list(points), values_SN, label, colour=colour, marker="o")
-        ax.set_xticks(list(points))
+            line_with_band(ax, x, values_SN, label, colour=LINES[row], marker="o")
+        ax.set_xticks(x)
         ax.set_xlabel("tasks learnt")
         ax.set_ylabel("accuracy over the classes seen, %")
         label_lines(ax)
@@ -104,20 +99,11 @@ def by_row(runs: Runs, labels: Mapping[str, str], datasets: Sequence[str]) -> "F
     """Draw accuracy after the last task by row, B0, with intervals over class orders."""
     figure, axes = panels(datasets, 3.6)
     for ax, name in zip(axes, datasets, strict=True):
-        cell = {"table": name, "dataset": name, "split": "b0", "metric": "last"}
-        present = {run["row"] for run in runs if run["table"] == name}
-        rows = [row for row in labels if row in present and row != "sequential"]
-        found = [values(runs, row=row, **cell)[None] for row in rows]
-        mean, low, high = np.array([_interval(own) for own in found]).T
-        names = [labels[row] for row in rows]
-        dot_interval(ax, names, mean, low, high, highlight=[labels["n2l"]])
+        rows = [row for row in labels if row != "sequential"]
+        _, found = series(runs, rows, table=name, dataset=name, split="b0", metric="last")
+        row_intervals(ax, found, labels, highlight=["n2l"])
         ax.set_xlabel("accuracy after the last task, %")
     return figure
-
-
-def _interval(own_S: np.ndarray) -> tuple[float, float, float]:
-    mean, _, low, high = (float(value) for value in t_interval(own_S))
-    return (mean, low, high) if len(own_S) > 1 else (mean, mean, mean)
 
 
 def confusion(tasks: Mapping[str, list[dict[str, np.ndarray]]]) -> "Figure":
@@ -146,7 +132,7 @@ def confusion(tasks: Mapping[str, list[dict[str, np.ndarray]]]) -> "Figure":
             ax.grid(False)
             ax.set_xlabel("pseudo label (class in its order)")
             ax.set_ylabel("class")
-    figure.colorbar(drawn, ax=axes, label="% of the class", fraction=0.02)
+    figure.colorbar(drawn, ax=axes, label="share of the class, %", fraction=0.02)
     return figure
 
 
@@ -174,14 +160,14 @@ def theta(runs: Runs, tasks: Mapping[str, list[dict[str, np.ndarray]]]) -> "Figu
             ("pseudo_after", BLUE, "refined labels"),
             ("last", RED, "last accuracy"),
         ):
-            points = values(runs, table="theta", dataset=name, split="b0", metric=metric)
-            values_SN = np.stack(list(points.values()), axis=1)
-            places = range(len(points))
-            line_with_band(ax, places, values_SN, label, colour=colour, marker="o")
-            rule = values(runs, table=name, split="b0", row="n2l", metric=metric)[None].mean()
-            ax.axhline(rule, color=colour, linestyle="--", linewidth=1, label="_rule")
-        ax.set_xticks(places, [f"{x:g}" for x in points])
+            cell = {"dataset": name, "split": "b0", "metric": metric}
+            x, found = series(runs, ["n2l"], table="theta", **cell)
+            line_with_band(ax, range(len(x)), found["n2l"], label, colour=colour, marker="o")
+            _, rule = series(runs, ["n2l"], table=name, **cell)
+            dashes = {"linestyle": "--", "linewidth": 1, "label": "_rule"}
+            ax.axhline(rule["n2l"].mean(), color=colour, **dashes)
+        ax.set_xticks(range(len(x)), [f"{point:g}" for point in x])
         ax.set_xlabel("theta; dashed: chosen by the rule")
-        ax.set_ylabel("%")
+        ax.set_ylabel("accuracy, %")
         label_lines(ax)
     return figure

@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from steps.n2l.data_config import Hub
-from steps.shared.runtime import InputError, progress
+from steps.shared.errors import one_line
+from steps.shared.runtime import InputError, progress, torch_device
 
 
 def prepare(config: Hub, assets: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the manifest and the features of both splits and of the class names."""
     model, preprocess, tokenizer = load_model(config.model, config.pretrained)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = torch_device("auto")
     model = model.to(device).eval()
     names = (config.train_split, config.test_split)
     splits = [load_split(config, name) for name in names]
@@ -63,8 +64,9 @@ def load_split(config: Hub, split: str) -> tuple[Any, str, list[str]]:
     try:
         data = datasets.load_dataset(config.name, config.subset or None, split=split)
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"data set {config.name}, split {split}: {reason}") from None
+        raise InputError(
+            f"data set {config.name}, split {split}: cannot be read ({one_line(error)})"
+        ) from None
     image = [key for key, kind in data.features.items() if isinstance(kind, datasets.Image)]
     label = [key for key, kind in data.features.items() if isinstance(kind, datasets.ClassLabel)]
     if not image or config.label not in label:

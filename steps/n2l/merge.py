@@ -14,7 +14,7 @@ from steps.n2l import embeddings, learner, measures
 from steps.n2l.config import Merge
 from steps.n2l.labelling import Labelled
 from steps.shared import tensor_files
-from steps.shared.config import read_config, step_parser
+from steps.shared.flags import read_config, step_parser
 from steps.shared.runtime import InputError, run_step, write_csv
 
 LABELS = ["table", "split", "row", "metric", "x", "draw", "value"]
@@ -24,15 +24,13 @@ Found = tuple[dict[str, list[Labelled]], list[Line]]  # labels of every task by 
 
 def main(argv: list[str] | None = None) -> None:
     """Write labels.safetensors, and labels.csv, what is known without test images."""
-    parser = step_parser(__doc__)
-    parser.add_argument("--dataset", required=True)
+    parser = step_parser(__doc__, "threads")
     parser.add_argument("--learn", type=Path, required=True, help="learn.safetensors of train")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
-    parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args(argv)
     config = read_config(args, Merge)
-    if args.dataset not in config.protocols:
-        raise InputError(f"--dataset {args.dataset}: merge.protocols has no such data set")
+    if args.row not in config.protocols:
+        raise InputError(f"--row {args.row}: merge.protocols has no such data set")
     from threadpoolctl import threadpool_limits
 
     found = embeddings.load_learn(args.learn)
@@ -40,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     arrays: dict[str, np.ndarray] = {"order": order_C}
     lines: list[Line] = []
     with threadpool_limits(args.threads):
-        for name, protocol in config.protocols[args.dataset].items():
+        for name, protocol in config.protocols[args.row].items():
             tasks = embeddings.tasks(order_C, protocol)
             given = learner.problem(found, tasks, config, args.seed)
             made = [main_rows, sweep, *([variants, identities] if name == "b0" else [])]

@@ -21,7 +21,8 @@ from torch import Tensor
 from steps.n2l import clip_training, embeddings, learner, measures
 from steps.n2l.config import Merge, Train
 from steps.n2l.evaluate import Test
-from steps.shared.config import load, resolve
+from steps.shared.config import resolve
+from steps.shared.config_files import load
 from steps.shared.runtime import deterministic, run_step, write_csv
 
 SEEDS = (100, 101, 102)
@@ -63,7 +64,7 @@ def embedded(
     """Train a CLIP; return what it makes of the images to learn from, and validation images."""
     args = argparse.Namespace(seed=seed, row=row, device="cpu")
     with TemporaryDirectory() as state:
-        model = clip_training.train(note, data, config, args, Path(state), None).bare_model
+        model = clip_training.train(note, data, config, args, Path(state)).bare_model
     images, text = (part.numpy() for part in clip_training.embedded(model, note, data))
     labels = data["labels"].numpy()
     kept, held = validation(len(labels), note["num_test"], seed)

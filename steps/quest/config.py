@@ -1,10 +1,9 @@
 """What params.yaml may say about QUEST (arXiv 2604.00199): the models of its tasks, together."""
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, create_model
+from pydantic import Field
 
 from steps.quest.images_config import (
     DIGIT_CORRUPTIONS,
@@ -54,16 +53,6 @@ class Evaluate(StepConfig):
     images: ImageMeasures
     sweep: SweepMeasures
     language: LanguageMeasures
-
-
-@cache
-def part(phase: type[StepConfig], task: str) -> type[StepConfig]:
-    """Return the model of what one task reads of a phase: the field of its name, alone.
-
-    So a change of one task's parameters does not rerun another task.
-    """
-    field = phase.model_fields[task].annotation
-    return create_model(f"{phase.__name__}_{task}", __base__=StepConfig, **{task: (field, ...)})
 
 
 def check(block: Block) -> Iterator[tuple[str, Any, str]]:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from steps.shared.digits import SIDE, Digits
 from steps.shared.runtime import InputError, stream
+from steps.shared.schedules import epochs
 
 SPLITS = ("train", "validation", "test")
 
@@ -51,12 +52,8 @@ def training_batches(
     update u reads the same batch in every row and after every interruption.
     """
     count = len(digits.labels)
-    if not 1 <= batch_size <= count:
-        raise InputError(f"batch_size = {batch_size}: must be 1 to the {count} training images")
     rng = stream("quest", "data", seed)
-    epochs = -(-updates * batch_size // count)
-    order = np.concatenate([rng.permutation(count) for _ in range(epochs)])
-    order = order[: updates * batch_size].reshape(updates, batch_size)
+    order = epochs(rng, count, batch_size, updates)
     shifts = rng.integers(0, 2 * max_shift + 1, size=(updates, batch_size, 2, 1))
     padded = np.pad(digits.images, ((0, 0), (max_shift, max_shift), (max_shift, max_shift)))
 

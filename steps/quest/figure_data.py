@@ -1,4 +1,7 @@
-"""What the figures of several tasks share: runs of a cell, histories, colours, one figure."""
+"""What the figures of several tasks share: rows and seeds, maps, colours, rates, one figure.
+
+Shapes: S seeds, N points along x.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -7,18 +10,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steps.quest.row_names import ROWS
-from steps.shared.histories import check_numbers, read_history
-from steps.shared.plots import GREY, PALETTE, label_lines, line_with_band
+from steps.shared.histories import check_numbers, curve, histories
+from steps.shared.plots import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    label_lines,
+    line_with_band,
+    sweep,
+)
+from steps.shared.runs import Runs
 from steps.shared.runtime import read_csv
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
 COLOURS = dict(zip(ROWS, (BLACK, GREEN, PINK, ORANGE, SKY, BLUE, GREY, RED), strict=True))
 TRAINING = ("validation_loss", "max_logit")  # columns of a history
-Runs = Sequence[Mapping[str, str]]
 
 
 def rows_in(runs: Runs, table: str, labels: Mapping[str, str]) -> list[str]:
@@ -27,35 +41,9 @@ def rows_in(runs: Runs, table: str, labels: Mapping[str, str]) -> list[str]:
     return [row for row in labels if row in found]
 
 
-def by_x(
-    runs: Runs, table: str, split: str, metric: str, labels: Mapping[str, str]
-) -> tuple[list[float], dict[str, np.ndarray]]:
-    """Return the x of a sweep's column and, by row label, its values over seeds and x (S x N)."""
-    own = [
-        run for run in runs if (run["table"], run["split"], run["metric"]) == (table, split, metric)
-    ]
-    x = sorted({float(run["x"]) for run in own})
-    series = {}
-    for row in rows_in(own, table, labels):
-        values: dict[str, dict[float, float]] = {}
-        for run in own:
-            if run["row"] == row:
-                values.setdefault(run["seed"], {})[float(run["x"])] = float(run["value"])
-        series[labels[row]] = np.array([[seed[point] for point in x] for seed in values.values()])
-    return x, series
-
-
 def seeds_in(runs: Runs, table: str) -> list[int]:
     """Return the seeds that a table has runs of, ascending."""
     return sorted({int(run["seed"]) for run in runs if run["table"] == table})
-
-
-def histories(
-    folder: Path, row: str, seeds: Iterable[int], *columns: str
-) -> list[list[dict[str, str]]]:
-    """Return the histories of a row, one a seed, which have these columns."""
-    paths = [folder / row / f"seed{seed}" / "history.csv" for seed in seeds]
-    return [read_history(path, *columns) for path in paths]
 
 
 def read_maps(path: Path, names: Iterable[str], numbers: Sequence[str]) -> list[dict[str, str]]:
@@ -65,9 +53,18 @@ def read_maps(path: Path, names: Iterable[str], numbers: Sequence[str]) -> list[
     return lines
 
 
-def colour_rows(ax: "Axes", rows: Iterable[str]) -> None:
-    """Let the next lines of `ax` have the colours of these rows, which are those of all figures."""
-    ax.set_prop_cycle(color=[COLOURS[row] for row in rows])
+def rates(
+    ax: "Axes",
+    x: Sequence[float | None],
+    by_row: Mapping[str, np.ndarray],
+    labels: Mapping[str, str],
+    *,
+    y_name: str,
+) -> None:
+    """Draw the values of each row (S x N) against the learning rate (N), in the row's colour."""
+    ax.set_prop_cycle(color=[COLOURS[row] for row in by_row])
+    values = {labels[row]: values_SN for row, values_SN in by_row.items()}
+    sweep(ax, x, values, x_name="learning rate", y_name=y_name, log_x=True)
 
 
 def plain_log(ax: "Axes") -> None:
@@ -81,18 +78,15 @@ def plain_log(ax: "Axes") -> None:
     ax.yaxis.set_minor_formatter("")
 
 
-def training(
-    by_row: Mapping[str, list[list[dict[str, str]]]], labels: Mapping[str, str]
-) -> "Figure":
-    """Draw validation loss and the attention's largest logit over training."""
+def training(runs: Runs, table: str, labels: Mapping[str, str], trained: Path) -> "Figure":
+    """Draw validation loss and the attention's largest logit over training, of a table's rows."""
     import matplotlib.pyplot as plt
 
+    rows, seeds = rows_in(runs, table, labels), seeds_in(runs, table)
     figure, (loss_ax, logit_ax) = plt.subplots(1, 2, figsize=(11, 4.2))
-    for row, lines in by_row.items():
-        updates = [int(line["step"]) for line in lines[0]]
+    for row, own in histories(trained, rows, seeds, *TRAINING).items():
         for ax, name in zip((loss_ax, logit_ax), TRAINING, strict=True):
-            values_SL = [[float(line[name]) for line in history] for history in lines]
-            line_with_band(ax, updates, values_SL, labels[row], colour=COLOURS[row])
+            line_with_band(ax, *curve(own, name), labels[row], colour=COLOURS[row])
     plain_log(logit_ax)
     plain_log(loss_ax)
     loss_ax.set_ylabel("validation loss, nats")

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import InterpolationMode, v2
 
 from steps.quest.images_config import ImageData
+from steps.shared.errors import one_line
 from steps.shared.runtime import InputError, stream
 
 CROP = 0.875  # share of a resized image's side that a test image keeps
@@ -31,8 +32,9 @@ def open_split(name: str, split: str) -> Any:
     try:
         rows = load_dataset(name, split=split)
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"images {name}: cannot read the split {split} ({reason})") from None
+        raise InputError(
+            f"data set {name}, split {split}: cannot be read ({one_line(error)})"
+        ) from None
     if not {"image", "label"} <= set(rows.column_names):
         raise InputError(f"images {name}: columns {rows.column_names}: must have image and label")
     return rows

@@ -19,7 +19,7 @@ from steps.quest.images_data import Chunks, ImageSet, first_images, open_images
 from steps.quest.images_measure import accuracy, measure
 from steps.shared import selection
 from steps.shared.runs import Run, run_of, write_runs
-from steps.shared.runtime import deterministic, progress, torch_generator, write_csv
+from steps.shared.runtime import deterministic, progress, torch_device, torch_generator, write_csv
 
 MAP = ["split", "row", "place", "value"]
 SHOWN = 28  # pixels along the side of the image in the figure
@@ -36,12 +36,13 @@ class TestImages(NamedTuple):
 def run(args: argparse.Namespace, config: ImageMeasures) -> None:
     """Write the runs of one seed, and how the class token attends with and without a pattern."""
     deterministic(args.threads)
-    device = "cuda" if args.device == "auto" and torch.cuda.is_available() else "cpu"
+    device = torch_device(args.device)
     images = open_images(args.data, workers=args.threads - 1)
     tests = test_images(images, config, args.seed)
     runs, maps = [], []
     models = selection.read(args.selection)
-    for row, chosen in progress(models.items(), total=len(models), label="quest images"):
+    label = f"quest evaluate images seed {args.seed}"
+    for row, chosen in progress(models.items(), total=len(models), label=label):
         model = vit.load(chosen.folder / "model.safetensors").to(device)
         for found in measure_row(model, tests, config, args.seed):
             runs.append({"dataset": "images", **found, "row": row})

@@ -1,6 +1,6 @@
 """The figures of images: accuracy against corruptions and attacks, training, attention maps.
 
-Shapes: S seeds, L history lines, N points along x.
+Shapes: S seeds, N points along x.
 """
 
 from collections.abc import Mapping
@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.quest.figure_data import (
-    COLOURS,
-    TRAINING,
-    Runs,
-    by_x,
-    histories,
-    read_maps,
-    rows_in,
-    seeds_in,
-    training,
-)
+from steps.quest.figure_data import COLOURS, read_maps, rows_in, seeds_in, training
 from steps.shared.intervals import t_interval
+from steps.shared.runs import Runs, series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,15 +31,12 @@ def draw(
     runs: Runs, labels: Mapping[str, str], *, trained: Path, measured: Path
 ) -> dict[str, "Figure"]:
     """Return the task's figures by name, from its runs, histories and attention maps."""
-    rows = rows_in(runs, "images", labels)
-    seeds = seeds_in(runs, "images")
-    by_row = {row: histories(trained, row, seeds, *TRAINING) for row in rows}
-    path = measured / f"images_seed{seeds[0]}_maps.csv"
+    path = measured / f"images_seed{seeds_in(runs, 'images')[0]}_maps.csv"
     maps = read_maps(path, ("split", "row", "place"), ("value",))
     return {
         "images_robustness": robustness(runs, labels),
-        "images_training": training(by_row, labels),
-        "images_attention": attention(maps, rows, labels),
+        "images_training": training(runs, "images", labels, trained),
+        "images_attention": attention(maps, rows_in(runs, "images", labels), labels),
     }
 
 
@@ -56,6 +44,7 @@ def robustness(runs: Runs, labels: Mapping[str, str]) -> "Figure":
     """Draw each row's accuracy less that of standard attention, by severity and by radius.
 
     The difference is taken within seeds; below each x stands what standard attention reaches.
+    Without standard attention the rows' accuracies are drawn themselves.
     """
     import matplotlib.pyplot as plt
 
@@ -65,18 +54,21 @@ def robustness(runs: Runs, labels: Mapping[str, str]) -> "Figure":
         1, len(PANELS), figsize=(12, 4.4), sharey=True, width_ratios=[4, 3, 3]
     )
     for ax, panel in zip(axes, PANELS, strict=True):
-        x, values = _accuracies(runs, panel, rows)
+        names, values = _accuracies(runs, panel, rows)
+        base_SN = values.get(BASE, 0.0)
         for index, row in enumerate(others):
             shift = SPREAD * (index / max(1, len(others) - 1) - 0.5)
-            _differences(ax, values[row] - values[BASE], shift, row, labels[row])
-        means = values[BASE].mean(0)
-        names = ["clean", *(f"{point:g}" for point in x)]
-        texts = [f"{name}\n({mean:.1f})" for name, mean in zip(names, means, strict=True)]
-        ax.set_xticks(range(len(texts)), texts)
-        ax.axhline(0, color=COLOURS[BASE], linewidth=1)
+            _differences(ax, values[row] - base_SN, shift, row, labels[row])
+        ax.set_xlabel(panel[2])
+        if BASE in rows:
+            means = values[BASE].mean(0)
+            names = [f"{name}\n({mean:.1f})" for name, mean in zip(names, means, strict=True)]
+            ax.axhline(0, color=COLOURS[BASE], linewidth=1)
+            ax.set_xlabel(f"{panel[2]} (accuracy of standard attention, %)")
+        ax.set_xticks(range(len(names)), names)
         ax.grid(False, axis="x")
-        ax.set_xlabel(f"{panel[2]} (accuracy of standard attention, %)")
-    axes[0].set_ylabel("accuracy less that of standard attention, points")
+    less = "accuracy less that of standard attention, points"
+    axes[0].set_ylabel(less if BASE in rows else "accuracy, %")
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=len(others))
     return figure
@@ -84,15 +76,13 @@ def robustness(runs: Runs, labels: Mapping[str, str]) -> "Figure":
 
 def _accuracies(
     runs: Runs, panel: tuple[str, str, str], rows: list[str]
-) -> tuple[list[float], dict[str, np.ndarray]]:
-    """Return the x of a panel, and by row the accuracy on clean images and at each x (S x N)."""
+) -> tuple[list[str], dict[str, np.ndarray]]:
+    """Return the names of a panel's x, clean images first, and by row the accuracy (S x N)."""
     table, split, _ = panel
-    x, series = by_x(runs, table, split, "accuracy", dict(zip(rows, rows, strict=True)))
-    start = {}
-    for run in runs:
-        if (run["table"], run["split"], run["metric"]) == ("images", "clean", "accuracy"):
-            start.setdefault(run["row"], []).append(float(run["value"]))
-    return x, {row: np.column_stack([start[row], series[row]]) for row in rows}
+    _, clean = series(runs, rows, table="images", split="clean", metric="accuracy")
+    x, found = series(runs, rows, table=table, split=split, metric="accuracy")
+    names = ["clean", *(f"{point:g}" for point in x)]
+    return names, {row: np.hstack([clean[row], found[row]]) for row in rows}
 
 
 def _differences(ax: "Axes", values_SN: np.ndarray, shift: float, row: str, label: str) -> None:

@@ -8,7 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from steps.shared.config import StepConfig, read_config
+from steps.shared.config import StepConfig
+from steps.shared.flags import read_part
 from steps.shared.job_state import job_key, training_state
 from steps.shared.runtime import InputError
 from steps.shared.tracking import log_run, training_run
@@ -32,8 +33,7 @@ def read_task(args: argparse.Namespace, phase: str) -> Any:
     whole: type[StepConfig] = getattr(config, phase)
     if args.task not in whole.model_fields:
         raise InputError(f"--task {args.task}: reads nothing in this phase")
-    alone = args.config.lstrip().startswith("{")
-    return getattr(read_config(args, config.part(whole, args.task) if alone else whole), args.task)
+    return read_part(args, whole, args.task)
 
 
 @contextmanager

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steps.quest.figure_data import TRAINING, Runs, histories, rows_in, seeds_in, training
+from steps.quest.figure_data import training
+from steps.shared.runs import Runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,7 +15,4 @@ def draw(
     runs: Runs, labels: Mapping[str, str], *, trained: Path, measured: Path
 ) -> dict[str, "Figure"]:
     """Return the task's figures by name, from the histories below `trained`."""
-    rows = rows_in(runs, "language", labels)
-    seeds = seeds_in(runs, "language")
-    by_row = {row: histories(trained, row, seeds, *TRAINING) for row in rows}
-    return {"language_training": training(by_row, labels)}
+    return {"language_training": training(runs, "language", labels, trained)}

@@ -4,18 +4,16 @@ import argparse
 import os
 
 from steps.quest.language_config import TextData
-from steps.shared.runtime import InputError, atomic_path, write_json
+from steps.shared.runtime import atomic_path, write_json
 
 
 def run(args: argparse.Namespace, config: TextData) -> None:
     """Write language.json (a manifest), language_<split>.npy and language_tokenizer.json."""
     os.environ["RAYON_NUM_THREADS"] = str(args.threads)  # read when the tokenizers first work
-    from steps.shared.texts import training_texts, write_corpus
+    from steps.shared.texts import corpus_file, training_texts, write_corpus
     from steps.shared.tokenizer import make_tokenizer
 
-    if len(args.assets) != (config.kind == "asset"):
-        raise InputError(f"--assets: {len(args.assets)} files: a packaged corpus is one, else none")
-    path = args.assets[0] if args.assets else None
+    path = corpus_file(config, args.assets, "--assets")
     tokenizer = make_tokenizer(config.tokenizer, training_texts("quest", [(config, path)]))
     splits = write_corpus("quest", config, path, tokenizer, args.out / "language")
     with atomic_path(args.out / "language_tokenizer.json") as temporary:

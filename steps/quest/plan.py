@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from steps.quest.toy_config import Toy, forms_of
 from steps.shared.config import resolve
+from steps.shared.text_config import corpus_files
 
 
 class Task(NamedTuple):
@@ -68,9 +69,7 @@ class Files:
 
     def corpora(self, data: str) -> list[str]:
         """Return the corpora, made from assets, that a data set is made of."""
-        source = self.block["prepare"][data]
-        packaged = source.get("kind") == "asset" and data in CORPORA
-        return [f"assets/corpora/{source['name']}.jsonl"] if packaged else []
+        return corpus_files(self.block["prepare"][data]) if data in CORPORA else []
 
     def prepared(self, data: str) -> list[str]:
         """Return what prepare leaves, a manifest first; images of the hub stay there."""

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 
 from torch import Tensor, nn
@@ -11,9 +10,10 @@ from steps.quest import blocks
 from steps.quest.jobs import identity, mirror, training_job
 from steps.quest.model_config import RowFit
 from steps.shared.fit import Batch, Fit
-from steps.shared.runtime import is_main_process, write_csv
+from steps.shared.histories import write_history
+from steps.shared.runtime import is_main_process
 from steps.shared.schedules import warmup_cosine
-from steps.shared.tracking import open_run
+from steps.shared.tracking import live_log
 
 
 def train_rows(
@@ -29,9 +29,7 @@ def train_rows(
             if is_main_process():
                 out = args.out / row / f"seed{args.seed}"
                 blocks.save(out / "model.safetensors", fit.bare_model)
-                write_csv(out / "history.csv", list(fit.history[0]), fit.history)
-                last = {name: value for name, value in fit.history[-1].items() if name != "step"}
-                mirror(args, config, row, last)
+                mirror(args, config, row, write_history(out / "history.csv", fit.history))
 
 
 def fitted(
@@ -56,13 +54,12 @@ def fitted(
         cpu=args.device == "cpu",
     )
     fit.resume()
-    live_run = open_run(**identity(args, config, row)) if is_main_process() else nullcontext()
-    with live_run as live:
+    with live_log(identity(args, config, row)) as on_log:
         fit.run(
             config.steps,
             label=f"quest {args.task} {row} seed {args.seed}",
             validate=validate,
-            on_log=live.log if live else lambda step, metrics: None,
+            on_log=on_log,
         )
     fit.save_state(fit.checkpoint)  # so that a job cut in a later row need not train this one again
     return fit

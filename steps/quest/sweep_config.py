@@ -5,9 +5,10 @@ from pydantic import Field, model_validator
 from steps.quest.images_config import Shape
 from steps.quest.toy_config import Rate
 from steps.shared.config import StepConfig
+from steps.shared.fit_config import Scheduled
 
 
-class Sweep(StepConfig):
+class Sweep(Scheduled):
     """The models of one row and seed, trained as one stack by AdamW at a constant rate."""
 
     shape: Shape
@@ -15,8 +16,6 @@ class Sweep(StepConfig):
     weight_decay: float = Field(ge=0, lt=1, description="decoupled; matrices only")
     beta1: float = Field(ge=0, lt=1)
     beta2: float = Field(ge=0, lt=1)
-    steps: int = Field(ge=2, description="updates")
-    warmup_share: float = Field(ge=0, lt=1, description="of the updates")
     batch_size: int = Field(ge=1, description="images per update")
     num_probe: int = Field(ge=1, description="images of a split that a history line is measured on")
     max_shift: int = Field(ge=0, description="pixels that a training digit is moved, at most")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.quest.figure_data import Runs, by_x, colour_rows, rows_in
-from steps.shared.plots import sweep
+from steps.quest.figure_data import rates
+from steps.shared.runs import Runs, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,9 +27,8 @@ def draw(
 
     figure, axes = plt.subplots(1, len(PANELS), figsize=(4.6 * len(PANELS), 4.0))
     for ax, (split, metric, y_name) in zip(axes, PANELS, strict=True):
-        x, series = by_x(runs, "sweep_rate", split, metric, labels)
-        colour_rows(ax, rows_in(runs, "sweep_rate", labels))
+        x, found = series(runs, labels, table="sweep_rate", split=split, metric=metric)
         if metric == "max_logit":
-            series = {label: np.log10(values_SN) for label, values_SN in series.items()}
-        sweep(ax, x, series, x_name="learning rate", y_name=y_name, log_x=True)
+            found = {row: np.log10(values_SN) for row, values_SN in found.items()}
+        rates(ax, x, found, labels, y_name=y_name)
     return {"sweep_stability": figure}

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field, model_validator
 
 from steps.shared.config import StepConfig
+from steps.shared.fit_config import Heads
 
 Form = Literal["minimal", "full"]
 Rate = Annotated[float, Field(gt=0, le=1, description="learning rate")]
@@ -30,15 +31,12 @@ class Problem(StepConfig):
     num_test: int = Field(ge=2, description="test samples, of each kind")
 
 
-class Toy(StepConfig):
-    """The grid of toy models of one row and seed, trained as one stack by AdamW."""
+class Toy(Heads):
+    """The grid of toy models of one row and seed, one stack; the size is that of the network."""
 
     rows: dict[Form, list[str]] = Field(
         description="by form ('minimal', one layer; 'full', network)"
     )
-    width: int = Field(ge=4, description="of the full network")
-    layers: int = Field(ge=2, description="of the full network")
-    heads: int = Field(ge=1, description="of the full network")
     learning_rates: list[Rate] = Field(min_length=1)
     weight_decays: list[Decay] = Field(min_length=1)
     beta1: float = Field(ge=0, lt=1)
@@ -51,8 +49,6 @@ class Toy(StepConfig):
 
     @model_validator(mode="after")
     def _fits(self) -> "Toy":
-        if self.width % self.heads:
-            raise ValueError(f"width = {self.width} must be a multiple of heads = {self.heads}")
         if missing := set(self.rows) - set(self.steps):
             raise ValueError(f"steps must name the updates of {', '.join(sorted(missing))}")
         return self

@@ -29,7 +29,8 @@ def run(args: argparse.Namespace, config: ToyMeasures) -> None:
     deterministic(args.threads)
     runs, maps = [], []
     models = selection.read(args.selection)
-    for row, chosen in progress(models.items(), total=len(models), label="quest toy"):
+    label = f"quest evaluate toy seed {args.seed}"
+    for row, chosen in progress(models.items(), total=len(models), label=label):
         for found, lines in measure_row(row, chosen.files, args.data, config):
             runs += found
             maps += lines

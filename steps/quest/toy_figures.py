@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steps.quest.figure_data import (
-    COLOURS,
-    Runs,
-    by_x,
-    colour_rows,
-    histories,
-    read_maps,
-    rows_in,
-    seeds_in,
-)
+from steps.quest.figure_data import COLOURS, rates, read_maps, rows_in, seeds_in
 from steps.quest.toy_config import parse_column
-from steps.shared.plots import PALETTE, label_lines, line_with_band, sweep
+from steps.shared.histories import History, histories
+from steps.shared.plots import RED, label_lines, line_with_band
+from steps.shared.runs import Runs, series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,51 +26,62 @@ FORMS = {"minimal": "one layer", "full": "network"}
 def draw(
     runs: Runs, labels: Mapping[str, str], *, trained: Path, measured: Path
 ) -> dict[str, "Figure"]:
-    """Return the task's figures by name, from its runs, histories and attention maps."""
+    """Return the task's figures by name, from its runs, histories and attention maps.
+
+    Attention and logits are those of the network, or of one layer where no network was trained.
+    """
     path = measured / f"toy_seed{seeds_in(runs, 'toy_rate')[0]}_maps.csv"
     maps = read_maps(path, ("dataset", "split", "row", "sample"), ("attention", "is_answer"))
-    network = [line for line in maps if line["dataset"] == "full"]
-    own = [run for run in runs if run["table"] == "toy_rate"]
-    updates, logits = _logits(trained, own, labels)
+    by_form = {
+        form: [run for run in runs if (run["table"], run["dataset"]) == ("toy_rate", form)]
+        for form in FORMS
+    }
+    by_form = {form: own for form, own in by_form.items() if own}
+    form, own = list(by_form.items())[-1]
+    updates, logits = _logits(trained, own, form, labels)
     return {
-        "toy_attention": toy_attention(network, labels),
-        "toy_logits": toy_logits(updates, logits, labels),
-        "toy_rates": toy_rates(own, labels),
+        "toy_attention": toy_attention([m for m in maps if m["dataset"] == form], labels),
+        "toy_logits": toy_logits(updates, logits, labels, FORMS[form]),
+        "toy_rates": toy_rates(by_form, labels),
     }
 
 
 def _logits(
-    trained: Path, runs: Runs, labels: Mapping[str, str]
-) -> tuple[np.ndarray, dict[float, dict[str, np.ndarray]]]:
-    """Return the updates (L) and the network's largest logit: rate -> row -> S x L."""
-    logits: dict[float, dict[str, np.ndarray]] = {}
-    network = [run for run in runs if run["dataset"] == "full"]
-    for row in rows_in(network, "toy_rate", labels):
-        by_seed = histories(trained, row, seeds_in(network, "toy_rate"))
-        for rate in sorted({float(run["x"]) for run in network}):
-            values_SL = [_network_logits(history, rate) for history in by_seed]
-            logits.setdefault(rate, {})[row] = np.array(values_SL)
-    return np.array([int(line["step"]) for line in _of_network(by_seed[0])]), logits
+    trained: Path, runs: Runs, form: str, labels: Mapping[str, str]
+) -> tuple[list[int], dict[float, dict[str, np.ndarray]]]:
+    """Return the updates (L) and a form's largest logit: rate -> row -> S x L."""
+    rows, seeds = rows_in(runs, "toy_rate", labels), seeds_in(runs, "toy_rate")
+    by_row = {
+        row: [_of_form(history, form) for history in own]
+        for row, own in histories(trained, rows, seeds).items()
+    }
+    logits = {
+        rate: {
+            row: np.array([_largest(history, form, rate) for history in own])
+            for row, own in by_row.items()
+        }
+        for rate in sorted({float(run["x"]) for run in runs})
+    }
+    return [int(line["step"]) for line in by_row[rows[0]][0]], logits
 
 
-def _network_logits(history: list[dict[str, str]], rate: float) -> list[float]:
+def _largest(history: History, form: str, rate: float) -> list[float]:
     """Return the largest logit by line: its geometric mean over the weight decays."""
-    lines = _of_network(history)
-    parsed = {name: parse_column(name) for name in lines[0] if name != "step"}
-    wanted = ("full", rate, "max_logit")
+    parsed = {name: parse_column(name) for name in history[0] if name != "step"}
+    wanted = (form, rate, "max_logit")
     chosen = [name for name, (f, r, _, metric) in parsed.items() if (f, r, metric) == wanted]
-    return [geometric_mean(float(line[name]) for name in chosen) for line in lines]
+    return [geometric_mean(float(line[name]) for name in chosen) for line in history]
 
 
-def _of_network(history: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Return the lines that the network has values in: the other form may be longer."""
-    return [line for line in history if any(line[n] for n in line if n.startswith("full/"))]
+def _of_form(history: History, form: str) -> History:
+    """Return the lines that a form has values in: the other form may be longer."""
+    return [line for line in history if any(line[n] for n in line if n.startswith(f"{form}/"))]
 
 
 def toy_attention(maps: Runs, labels: Mapping[str, str]) -> "Figure":
     """Draw the most attention that the class token pays each token, in samples of both kinds.
 
-    `maps`: the lines of the network in toy_seed<seed>_maps.csv; the answer token is outlined.
+    `maps`: the lines of one form in toy_seed<seed>_maps.csv; the answer token is outlined.
     """
     import matplotlib.pyplot as plt
 
@@ -92,7 +96,7 @@ def toy_attention(maps: Runs, labels: Mapping[str, str]) -> "Figure":
             shown = ax.imshow(weight, vmin=0, vmax=1, cmap="Blues", aspect="auto")
             for sample, token in zip(*np.nonzero(is_answer), strict=True):
                 corner = (token - 0.5, sample - 0.5)
-                box = plt.Rectangle(corner, 1, 1, fill=False, edgecolor=PALETTE[1], linewidth=1)
+                box = plt.Rectangle(corner, 1, 1, fill=False, edgecolor=RED, linewidth=1)
                 ax.add_patch(box)
             ax.grid(False)
             ax.set_xticks([])
@@ -112,11 +116,12 @@ def _image(lines: Sequence[Mapping[str, str]], name: str) -> np.ndarray:
 
 
 def toy_logits(
-    updates: np.ndarray,
+    updates: Sequence[int],
     logits: Mapping[float, Mapping[str, np.ndarray]],
     labels: Mapping[str, str],
+    form_name: str,
 ) -> "Figure":
-    """Draw the network's largest logit over training, a panel for each learning rate.
+    """Draw a form's largest logit over training, a panel for each learning rate.
 
     `logits`: rate -> row -> S x L, over the weight decays.
     """
@@ -128,26 +133,23 @@ def toy_logits(
     for ax, (rate, by_row) in zip(axes[0], logits.items(), strict=True):
         for row, values_SL in by_row.items():
             line_with_band(ax, updates, np.log10(values_SL), labels[row], colour=COLOURS[row])
-        ax.set_title(f"network, learning rate {rate:g}")
+        ax.set_title(f"{form_name}, learning rate {rate:g}")
         ax.set_xlabel("update")
         label_lines(ax)
     axes[0, 0].set_ylabel("largest |logit|, log10")
     return figure
 
 
-def toy_rates(runs: Runs, labels: Mapping[str, str]) -> "Figure":
-    """Draw accuracy against learning rate, for both forms and kinds of samples."""
+def toy_rates(by_form: Mapping[str, Runs], labels: Mapping[str, str]) -> "Figure":
+    """Draw accuracy against learning rate, for the forms that were trained and both kinds."""
     import matplotlib.pyplot as plt
 
-    forms = [form for form in FORMS if any(run["dataset"] == form for run in runs)]
     figure, axes = plt.subplots(
-        len(forms), len(TITLES), figsize=(10.5, 3.6 * len(forms)), squeeze=False
+        len(by_form), len(TITLES), figsize=(10.5, 3.6 * len(by_form)), squeeze=False
     )
-    for axes_of_form, form in zip(axes, forms, strict=True):
-        own = [run for run in runs if run["dataset"] == form]
+    for axes_of_form, (form, own) in zip(axes, by_form.items(), strict=True):
         for ax, (split, title) in zip(axes_of_form, TITLES.items(), strict=True):
-            colour_rows(ax, rows_in(own, "toy_rate", labels))
-            x, series = by_x(own, "toy_rate", split, "accuracy", labels)
-            sweep(ax, x, series, x_name="learning rate", y_name="accuracy, %", log_x=True)
+            x, found = series(own, labels, split=split, metric="accuracy")
+            rates(ax, x, found, labels, y_name="accuracy, %")
             ax.set_title(f"{FORMS[form]}, {title}")
     return figure

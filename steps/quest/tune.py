@@ -18,7 +18,7 @@ from typing import Any
 
 from steps.quest import train
 from steps.quest.plan import Files
-from steps.shared.config import load
+from steps.shared.config_files import load
 from steps.shared.runtime import read_csv, run_step, write_csv
 
 SEEDS = (100, 101, 102)

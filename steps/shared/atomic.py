@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and the removal of what killed writers left."""
+"""Files and folders that appear whole or not at all, and what killed writers left of them."""
 
 import glob
 import os
@@ -33,6 +33,23 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder to fill; on success it becomes `path`, on error it goes.
+
+    For one writer at a time: what a killed one left goes with the next.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        shutil.rmtree(path, ignore_errors=True)
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _prefix(path: Path) -> str:

@@ -8,18 +8,17 @@ given a `Block` whose phases are valid and yields (key, value, rule) for each mi
 without `papers.<paper>.`. A key `train.rows.<row>.<field>` is shown where the row's value is set.
 """
 
-import argparse
 import importlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
 
-from steps.shared.config_files import PARAMS, SCALES, load, merge, read_yaml
+from steps.shared.config_files import PARAMS, SCALES, merge, read_yaml
 from steps.shared.config_problems import Problem, list_problems, model_problems
 from steps.shared.runtime import InputError
 
@@ -31,9 +30,6 @@ class StepConfig(BaseModel):
     """Base of every phase's configuration: no unknown keys, no coercion, finite, immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-Model = TypeVar("Model", bound=StepConfig)
 
 
 @dataclass(frozen=True)
@@ -60,6 +56,18 @@ def resolve(
     if phase == "train":
         return merge(block["common"] or {}, block["rows"][row] or {})
     return dict(block)
+
+
+@cache
+def part(phase: type[StepConfig], name: str) -> type[StepConfig]:
+    """Return the model of what a job reads that reads one field of a phase: that field, alone.
+
+    So a change of one data set or task does not rerun another.
+    """
+    field = phase.model_fields[name]
+    return create_model(
+        f"{phase.__name__}_{name}", __base__=StepConfig, **{name: (field.annotation, field)}
+    )
 
 
 def validate(config: Mapping[str, Any]) -> None:
@@ -183,56 +191,3 @@ def _origin(scale: str, key: str) -> Path:
             return PARAMS
         node = node[part]
     return path
-
-
-def step_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the flags of every step: --config, --scale, --row, --seed."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--config", required=True, help="JSON text, or params.yaml:papers.<paper>.<phase>"
-    )
-    parser.add_argument("--scale", default="mini", help="mini (default), smoke or paper")
-    parser.add_argument("--row", help="the row (method variant) to train")
-    parser.add_argument("--seed", type=_seed, default=0, help="a whole number from 0 on")
-    return parser
-
-
-def _seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number from 0 on")
-    return int(text)
-
-
-def read_config(args: argparse.Namespace, model: type[Model]) -> Model:
-    """Return the validated configuration that the step's flags name."""
-    text: str = args.config
-    if text.lstrip().startswith("{"):
-        try:
-            value = json.loads(text)
-        except ValueError as error:
-            raise InputError(f"--config: not valid JSON ({error})") from None
-    else:
-        value = _by_key(text, args.scale, args.row)
-    problems = model_problems(model, value, "")
-    if problems:
-        lines = [f"--config: {key} = {item!r}: {rule}" for key, item, rule in problems]
-        raise InputError("; ".join(lines))
-    return model.model_validate(value)
-
-
-def _by_key(text: str, scale: str, row: str | None) -> Any:
-    file, _, dotted = text.partition(":")
-    parts = dotted.split(".")
-    if Path(file) != PARAMS or len(parts) != 3 or parts[0] != "papers" or parts[2] not in PHASES:
-        raise InputError(f"--config {text}: expected JSON or params.yaml:papers.<paper>.<phase>")
-    config = load(scale)
-    validate(config)
-    papers, (_, paper, phase) = config["papers"], parts
-    if paper not in papers:
-        raise InputError(f"--config {text}: no paper {paper!r}; known: {', '.join(papers)}")
-    rows = papers[paper]["train"]["rows"]
-    if phase == "train" and row not in rows:
-        raise InputError(f"--row {row}: not a row of {paper}; known: {', '.join(rows)}")
-    return resolve(config, paper, phase, row)

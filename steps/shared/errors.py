@@ -21,12 +21,17 @@ def reading(path: str | Path, what: str) -> Iterator[None]:
         raise InputError(f"{path}: not {what} ({_reason(error)}){remedy(path)}") from None
 
 
+def one_line(error: Exception | str) -> str:
+    """Return what an error says, on one line of at most 300 characters; its type if nothing."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if isinstance(error, KeyError):
         return f"lacks {error}"
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return one_line(error)
 
 
 def remedy(path: str | Path) -> str:

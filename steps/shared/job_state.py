@@ -80,7 +80,7 @@ def _lock(folder: Path) -> IO[str]:
         lock.close()
         if current:
             raise InputError(
-                f"{folder}: another process is training this job; wait for it or stop it"
+                f"{folder}: another process is working on this job; wait for it or stop it"
             )
 
 

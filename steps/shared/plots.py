@@ -4,7 +4,7 @@ A figure is SVG with its letters as paths, or PNG, chosen by the file's ending. 
 95 % t intervals over seeds. Shapes: S seeds, N points along x.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, told apart with every common colour vision; yellow is too pale for lines
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = PALETTE
 GREY = "#8C8C8C"
 METADATA = {".svg": {"Date": None, "Creator": None}, ".png": {"Software": None}}
 RC = {
@@ -149,12 +150,15 @@ def dot_interval(
     *,
     highlight: Sequence[str],
 ) -> None:
-    """Draw one dot with its interval per label, first on top; `highlight` ones in colour."""
+    """Draw one dot with its interval per label, first on top; `highlight` ones in colour.
+
+    An interval whose ends are nan is not drawn.
+    """
     mean, low, high = (np.asarray(values, dtype=float) for values in (mean, low, high))
     if unknown := set(highlight) - set(labels):
         raise InputError(f"highlight: {sorted(unknown)} are not among the labels")
     for place, label in enumerate(labels):
-        colour = PALETTE[0] if label in highlight else GREY
+        colour = BLUE if label in highlight else GREY
         ax.plot([low[place], high[place]], [place, place], color=colour, solid_capstyle="round")
         ax.plot([mean[place]], [place], marker="o", color=colour)
     ax.set_yticks(range(len(labels)), labels)
@@ -162,6 +166,24 @@ def dot_interval(
     ax.grid(False, axis="y")
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
+
+
+def row_intervals(
+    ax: "Axes",
+    by_row: Mapping[str, "ArrayLike"],
+    labels: Mapping[str, str],
+    *,
+    highlight: Iterable[str],
+) -> None:
+    """Draw the mean over seeds of each row (S, or S x 1) with its interval, first on top.
+
+    A single seed has a dot alone. Those rows of `highlight` that there are have a colour.
+    """
+    spans = [t_interval(np.ravel(values)) for values in by_row.values()]
+    mean, low, high = ([span[part] for span in spans] for part in (0, 2, 3))
+    names = [labels[row] for row in by_row]
+    coloured = [labels[row] for row in highlight if row in by_row]
+    dot_interval(ax, names, mean, low, high, highlight=coloured)
 
 
 def sweep(

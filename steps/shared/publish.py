@@ -16,7 +16,15 @@ from typing import Any
 
 from steps.shared import costs, machine
 from steps.shared.ledger import read_ledger, write_ledger
-from steps.shared.runtime import InputError, read_csv, read_json, run_step, write_csv, write_json
+from steps.shared.runtime import (
+    InputError,
+    read_csv,
+    read_json,
+    run_step,
+    write_csv,
+    write_json,
+    write_text,
+)
 
 PUBLISHED = Path("published")
 FILES = ("table.csv", "table.md", "runs.csv", "claims.json")
@@ -96,6 +104,7 @@ def _copy(paper: str, *, scale: str) -> None:
         fresh.mkdir()
         for name in FILES:
             shutil.copyfile(source / name, fresh / name)
+        _add_links(fresh / "table.md", paper)
         if (source / "figures").is_dir():
             shutil.copytree(source / "figures", fresh / "figures", copy_function=shutil.copyfile)
         write_json(fresh / "digest.json", digests(paper))
@@ -103,6 +112,13 @@ def _copy(paper: str, *, scale: str) -> None:
         if (PUBLISHED / paper).exists():
             (PUBLISHED / paper).rename(old)
         fresh.rename(PUBLISHED / paper)
+
+
+def _add_links(page: Path, paper: str) -> None:
+    """Say below the title where the rows and columns are explained; beside it are the figures."""
+    title, rest = page.read_text(encoding="utf-8").split("\n\n", 1)
+    links = f"[What rows and columns mean](../../docs/papers/{paper}.md). [Figures](figures)."
+    write_text(page, f"{title}\n\n{links}\n\n{rest}")
 
 
 def _record_machine(papers: Sequence[str], *, scale: str) -> None:
@@ -230,7 +246,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _papers(scale: str) -> list[str]:
-    from steps.shared.config import load
+    from steps.shared.config_files import load
 
     return list(load(scale).get("papers") or {})
 

@@ -69,8 +69,9 @@ def write_report(
     cells = aggregate(runs, tables)
     verdicts = evaluate_claims(claims, runs, folder=args.out)
     write_table(args.out / "table.csv", cells)
-    write_text(args.out / "table.md", render_markdown(cells, tables, verdicts))
-    write_text(args.out / "table.html", render_html(cells, tables, verdicts, title=title))
+    shown_as = {"table.md": render_markdown, "table.html": render_html}
+    for name, render in shown_as.items():
+        write_text(args.out / name, render(cells, tables, verdicts, title=title))
     write_json(args.out / "claims.json", verdicts)
     write_json(args.out / "metrics.json", metrics(cells, verdicts, shown))
     return Report(runs, tables, cells, verdicts)

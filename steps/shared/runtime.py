@@ -174,6 +174,13 @@ def progress(items: Iterable[Any], *, total: int, label: str, start: int = 0) ->
             log(f"{label}: {done}/{total}, about {left:.0f} s left")
 
 
+def torch_device(name: str) -> str:
+    """Return where models are, 'cuda' or 'cpu', by the flag --device: 'auto' or 'cpu'."""
+    import torch
+
+    return "cuda" if name == "auto" and torch.cuda.is_available() else "cpu"
+
+
 def usage() -> dict[str, float]:
     """Return CPU seconds (this process and its finished children) and peak memory in MiB."""
     own = resource.getrusage(resource.RUSAGE_SELF)

@@ -22,7 +22,7 @@ class Column(Declared):
     split: str
     metric: str
     unit: str
-    better: Literal["higher", "lower"]
+    better: Literal["higher", "lower", "neither"]
     digits: int = Field(ge=0, le=9)
     paper: dict[str, float | dict[float, float]] = {}
     paper_setting: str = ""

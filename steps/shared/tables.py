@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from steps.shared.claims import collect, effect_text, key_text
+from steps.shared.claims import ROUNDING, collect, effect_text, key_text
 from steps.shared.intervals import t_interval
 from steps.shared.runtime import InputError, write_csv
 from steps.shared.table_spec import Column, Table, load_tables, undeclared
@@ -161,8 +161,8 @@ def _seeds_note(cells: Iterable[Row]) -> list[str]:
 
 
 def _heading(column: Column) -> str:
-    arrow = "↑" if column.better == "higher" else "↓"
-    return f"{column.label}{f' ({column.unit})' if column.unit else ''} {arrow}"
+    arrow = {"higher": " ↑", "lower": " ↓", "neither": ""}[column.better]
+    return f"{column.label}{f' ({column.unit})' if column.unit else ''}{arrow}"
 
 
 def _setting(column: Column) -> str:
@@ -179,7 +179,10 @@ def _mean_text(cell: Mapping[str, Any] | None, column: Column) -> str:
     if mean is None:
         return "–"
     low = _number(cell["ci_low"])
-    half = "" if low is None else f" ± {_rounded(mean - low, column.digits)}"
+    half = ""
+    if low is not None:
+        width = mean - low if mean - low > ROUNDING * abs(mean) else 0.0
+        half = f" ± {_rounded(width, column.digits)}"
     return f"{_rounded(mean, column.digits)}{half}"
 
 
@@ -194,12 +197,14 @@ def _paper_text(cell: Mapping[str, Any] | None) -> str:
     return "–" if number is None else f"{number:g}"
 
 
-def render_markdown(rows: Sequence[Row], spec: Sequence[Table], claims: Sequence[Row]) -> str:
+def render_markdown(
+    rows: Sequence[Row], spec: Sequence[Table], claims: Sequence[Row], *, title: str
+) -> str:
     """Return table.md: every table, under it the claims it tests with effect and verdict.
 
     `rows`: of table.csv, fresh or read back; `claims`: of claims.json.
     """
-    parts = []
+    parts = [f"# {title}"]
     for table in spec:
         parts.append(f"## {table.title}")
         for grid in layout(rows, table):

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from steps.shared.atomic import atomic_path
+from steps.shared.errors import one_line
 from steps.shared.runtime import InputError
 
 # what reading a damaged file, or a file of something else, raises
@@ -73,6 +74,5 @@ def read_note(
 
 
 def _refusal(path: str | Path, what: str, reason: Any) -> InputError:
-    line = " ".join(str(reason).split())[:300]
     advice = "remove it and make it again" if Path(path).exists() else "make it first"
-    return InputError(f"{path}: not {what} ({line}); {advice}")
+    return InputError(f"{path}: not {what} ({one_line(reason)}); {advice}")

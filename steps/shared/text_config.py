@@ -1,6 +1,7 @@
 """What params.yaml says of a text corpus and of the tokenizer that reads it."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -15,6 +16,11 @@ class Source(StepConfig):
     subset: str = Field(description="hub configuration name; empty for none")
     train_tokens: int = Field(ge=1000, description="largest number of training tokens kept")
     test_tokens: int = Field(ge=100, description="largest number of test tokens kept")
+
+
+def corpus_files(source: Mapping[str, Any]) -> list[str]:
+    """Return the corpus, made from assets, that a `Source` names; of the hub there is none."""
+    return [f"assets/corpora/{source['name']}.jsonl"] if source["kind"] == "asset" else []
 
 
 def _bpe_size(name: str) -> str:

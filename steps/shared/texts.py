@@ -4,7 +4,7 @@ The corpora of dictionaries split by a hash of the headword, the same in all: a 
 split is defined in no training split.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from steps.shared.corpora import read_corpus, split_of
+from steps.shared.errors import one_line
 from steps.shared.runtime import InputError, remedy, sha256_file, stream
 from steps.shared.text_config import Source
 from steps.shared.token_files import token_writer
@@ -24,6 +25,13 @@ MIN_VALIDATION = 1000  # tokens; a quarter of the test tokens where that is more
 Part = tuple[Source, Path | None]  # a corpus and, of an asset, its file
 
 
+def corpus_file(source: Source, paths: Sequence[Path], flag: str) -> Path | None:
+    """Return the one file that a flag gives of a packaged corpus; None of a hub data set."""
+    if len(paths) != (source.kind == "asset"):
+        raise InputError(f"{flag}: {len(paths)} files: a packaged corpus is one, else none")
+    return paths[0] if paths else None
+
+
 def documents(paper: str, source: Source, path: Path | None) -> Iterator[tuple[str, str]]:
     """Yield (split, text) of a corpus: a file made by steps.shared.corpora, or a hub data set.
 
@@ -33,8 +41,7 @@ def documents(paper: str, source: Source, path: Path | None) -> Iterator[tuple[s
     if source.kind == "hub":
         yield from _hub_documents(source)
         return
-    if path is None:
-        raise InputError(f"corpus {source.name}: an asset needs its file, given by a flag")
+    assert path is not None  # `corpus_file` has seen to it
     entries = list(read_corpus(path))
     if not entries:
         raise InputError(f"{path}: holds no entry{remedy(path)}")
@@ -60,8 +67,7 @@ def _hub_documents(source: Source) -> Iterator[tuple[str, str]]:
     except KeyError:
         raise InputError(f"corpus {source.name}: has no column 'text'") from None
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"corpus {source.name}: cannot be read ({reason})") from None
+        raise InputError(f"corpus {source.name}: cannot be read ({one_line(error)})") from None
 
 
 def training_texts(paper: str, parts: Iterable[Part]) -> Iterator[str]:

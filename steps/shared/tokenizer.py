@@ -6,6 +6,7 @@ from itertools import islice
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from steps.shared.errors import one_line
 from steps.shared.runtime import InputError
 
 SAMPLE = 40_000  # documents that BPE is trained on: a few CPU seconds, whatever the corpus
@@ -37,8 +38,7 @@ def _from_hub(name: str) -> Tokenizer:
     try:
         return AutoTokenizer.from_pretrained(name).backend_tokenizer
     except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"tokenizer {name}: cannot be loaded ({reason})") from None
+        raise InputError(f"tokenizer {name}: cannot be loaded ({one_line(error)})") from None
 
 
 def encode(tokenizer: Tokenizer, texts: list[str]) -> list[np.ndarray]:

@@ -12,12 +12,13 @@ import atexit
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steps.shared.runtime import InputError, fingerprint, log, run_step
+from steps.shared.errors import one_line
+from steps.shared.runtime import InputError, fingerprint, is_main_process, log, run_step
 from steps.shared.tracking_client import QUIET, Worker
 
 if TYPE_CHECKING:
@@ -76,6 +77,19 @@ def log_run(
             }
             worker.send({"do": "close", "exit_code": 0, **message})
             worker.keep()
+
+
+@contextmanager
+def live_log(run: Mapping[str, Any]) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
+    """Yield what a training loop calls with each history line; the main process alone sends it.
+
+    `run` is what `training_run` returns.
+    """
+    if is_main_process():
+        with open_run(**run) as live:
+            yield live.log
+    else:
+        yield lambda step, metrics: None
 
 
 class LiveRun:
@@ -141,7 +155,7 @@ def _check_login() -> None:
     try:
         known = wandb.login(prompt=False)
     except Exception as error:
-        raise InputError(f"W&B cannot be used: {_one_line(error)}") from None
+        raise InputError(f"W&B cannot be used: {one_line(error)}") from None
     if not known:
         raise InputError("no W&B key: set WANDB_API_KEY or run `wandb login`, then try again")
 
@@ -158,12 +172,8 @@ def _guard() -> Iterator[None]:
         yield
     except Exception as error:
         _off = True
-        log(f"tracking: not mirrored in W&B, switched off for this process: {_one_line(error)}")
+        log(f"tracking: not mirrored in W&B, switched off for this process: {one_line(error)}")
         _close(patience=0.0)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def _close(patience: float = 1.0) -> None:

@@ -27,14 +27,15 @@ class Worker:
         self.staging = folder / f".staging-{first_id}"
         shutil.rmtree(self.staging, ignore_errors=True)
         self.staging.mkdir(parents=True)
-        caches = {f"WANDB_{name}_DIR": str(self.staging) for name in ("CACHE", "DATA")}
+        # TMPDIR: wandb leaves two temporary folders behind by every process
+        places = dict.fromkeys(("WANDB_CACHE_DIR", "WANDB_DATA_DIR", "TMPDIR"), str(self.staging))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "steps.shared.tracking_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=ROOT,
-            env={**QUIET, **os.environ, **caches},
+            env={**QUIET, **os.environ, **places},
             start_new_session=True,
         )
         assert self.process.stdin is not None and self.process.stdout is not None

@@ -7,32 +7,33 @@ from typing import Any
 from torch import nn
 
 from steps.shared.loss import bits_per_byte
+from steps.shared.runs import Run, run_of
 from steps.shared.runtime import read_json, reading
 from steps.shared.token_files import open_tokens, sequential_batches
 from steps.wsm.config import Evaluate
 from steps.wsm.continuation import continue_training
 from steps.wsm.measure import answer_batches, choose
 from steps.wsm.model import load, token_statistics
+from steps.wsm.plan import SWEEPS
 
-Measured = tuple[dict[str, Any], list[int]]
+Measured = tuple[Run, list[int]]
 
 
 class Bench:
     """The test data of one configuration, loaded once, and what is measured on it."""
 
-    def __init__(self, config: Evaluate, prepared: Path, context: int, device: str) -> None:
-        """Read prepare's outputs; sequences are cut at `context` tokens."""
+    def __init__(self, config: Evaluate, manifest: Path, context: int, device: str) -> None:
+        """Read what prepare left, beside its manifest; sequences are cut at `context` tokens."""
         self.config, self.context, self.device = config, context, device
         self.bytes, self.corpora = {}, {}
-        path = prepared / "manifest.json"
-        manifest = read_json(path, "vocabulary", "anneal", "general")
+        note, prepared = read_json(manifest, "vocabulary", "anneal", "general"), manifest.parent
         for name in ("anneal", "general"):
-            tokens = open_tokens(prepared / f"{name}_test.npy", context, manifest["vocabulary"])
+            tokens = open_tokens(prepared / f"{name}_test.npy", context, note["vocabulary"])
             self.corpora[name] = sequential_batches(
                 tokens, batch=config.batch_size, context=context
             )
-            with reading(path, "prepare's manifest"):
-                facts = manifest[name]["test"]
+            with reading(manifest, "prepare's manifest"):
+                facts = note[name]["test"]
                 self.bytes[name] = facts["bytes"] / facts["tokens"]
         self.choices = read_items(prepared / "choices.json")
         self.questions = {
@@ -42,26 +43,27 @@ class Bench:
     def measure(self, row: str, folder: Path, seed: int) -> Iterator[Measured]:
         """Yield (run, outcome per test item or none) of the model in `folder`."""
         model = load(folder).to(self.device)
-        for table, prefix in (("duration", "duration"), ("count", "count")):
-            if row.startswith(prefix):
-                run = {"table": table, "row": "wsm_mean", "x": int(row.removeprefix(prefix))}
-                yield self._bits(model, "anneal") | run | {"seed": seed}, []
+        for table in SWEEPS:
+            if row.startswith(table):
+                place = {"table": table, "row": "wsm_mean", "x": int(row.removeprefix(table))}
+                yield self._bits(model, "anneal") | place | {"seed": seed}, []
                 choice, _ = self._choice(model, "choices", self.choices)
-                yield choice | run | {"seed": seed}, []
+                yield choice | place | {"seed": seed}, []
                 return
         for run, outcomes in self._main(model):
-            yield {"table": "main", "row": row, "x": ""} | run | {"seed": seed}, outcomes
+            yield run | {"row": row, "seed": seed}, outcomes
         if row in self.config.continuation.rows:
             continue_training(
                 model,
                 self.questions["train"],
                 self.config.continuation,
                 seed,
+                label=f"wsm evaluate {row} seed {seed}, continuation",
                 cpu=self.device == "cpu",
             )
-            place = {"table": "continuation", "row": row, "x": "", "seed": seed}
+            place = {"table": "continuation", "row": row, "seed": seed}
             for run, outcomes in self._after(model):
-                yield place | run, outcomes
+                yield run | place, outcomes
 
     def _main(self, model: nn.Module) -> Iterator[Measured]:
         found = token_statistics(model, self.corpora["anneal"])
@@ -82,7 +84,7 @@ class Bench:
         yield self._choice(model, "questions", self.questions["test"])
         yield self._bits(model, "anneal"), []
 
-    def _bits(self, model: nn.Module, dataset: str) -> dict[str, Any]:
+    def _bits(self, model: nn.Module, dataset: str) -> Run:
         nats = token_statistics(model, self.corpora[dataset])["nats"]
         bits = bits_per_byte(nats, bytes_per_token=self.bytes[dataset])
         return _run(dataset, "bits_per_byte", bits)
@@ -102,5 +104,5 @@ def read_items(path: Path) -> list[dict[str, Any]]:
     return items
 
 
-def _run(dataset: str, metric: str, value: float) -> dict[str, Any]:
-    return {"dataset": dataset, "split": "test", "metric": metric, "value": value}
+def _run(dataset: str, metric: str, value: float) -> Run:
+    return run_of("main", "test", metric, value) | {"dataset": dataset}

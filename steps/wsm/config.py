@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from steps.shared.config import Block, StepConfig
-from steps.shared.fit_config import FitConfig
+from steps.shared.fit_config import FitConfig, Heads, Optimization
 from steps.shared.text_config import Source, TokenizerName
 
 
@@ -31,21 +31,16 @@ class Prepare(StepConfig):
     num_questions: int = Field(ge=2, description="category questions; a fifth is held out")
 
 
-class Trunk(FitConfig):
+class Trunk(Heads, FitConfig):
     """The constant-rate run up to the switch of data."""
 
     model: Literal["gpt", "llama"]
-    width: int = Field(ge=8)
-    layers: int = Field(ge=1)
-    heads: int = Field(ge=1)
     context: int = Field(ge=8, description="tokens per sequence")
     warmup_steps: Steps
     stable_steps: Steps = Field(description="updates on the general corpus, warm-up included")
 
     @model_validator(mode="after")
-    def _shapes(self) -> "Trunk":
-        if self.width % self.heads:
-            raise ValueError(f"width = {self.width} must be a multiple of heads = {self.heads}")
+    def _stable_after_warmup(self) -> "Trunk":
         if self.warmup_steps > self.stable_steps:
             raise ValueError(
                 f"warmup_steps = {self.warmup_steps} must be at most"
@@ -85,11 +80,18 @@ class MergeRow(StepConfig):
     control: Literal["none", "reversed", "scrambled"]
 
 
-class Continuation(FitConfig):
+class Continuation(Optimization):
     """Fine-tuning on questions and answers, from several models alike."""
 
     rows: list[str] = Field(min_length=1)
     steps: Steps
+    batch_size: int = Field(ge=1, description="questions per update")
+    precision: Literal["no", "bf16"]
+
+    def fit(self) -> FitConfig:
+        """Return what `Fit` reads; it is so short that nothing is logged or kept before its end."""
+        own = self.model_dump(exclude={"rows", "steps"})
+        return FitConfig(**own, log_every=self.steps, checkpoint_every=self.steps)
 
 
 class Merge(StepConfig):
@@ -114,7 +116,7 @@ class Evaluate(StepConfig):
 
 def check(block: Block) -> Iterator[tuple[str, Any, str]]:
     """Yield (key, value, rule) of what does not fit together: see `steps.shared.config.Block`."""
-    from steps.wsm.plan import merged_models, saved_updates
+    from steps.wsm.plan import SWEEPS, merged_models, saved_updates
 
     named = {name: row.source for name, row in block.merge.rows.items()}
     for name, source in named.items():
@@ -123,6 +125,12 @@ def check(block: Block) -> Iterator[tuple[str, Any, str]]:
     for row in block.evaluate.continuation.rows:
         if row not in (*block.rows, *named):
             yield "evaluate.continuation.rows", row, "must name trained or merged rows"
+    for name in named:
+        if name in block.rows:
+            yield f"merge.rows.{name}", "...", "must not have the name of a trained row"
+        if name.startswith(SWEEPS):
+            yield f"merge.rows.{name}", "...", f"{' and '.join(SWEEPS)} begin the sweeps' names"
+    yield from _window_problems(block.merge)
     if "constant" not in block.rows:
         yield "rows", block.rows, "must hold 'constant', whose checkpoints the sweeps merge"
         return
@@ -132,3 +140,18 @@ def check(block: Block) -> Iterator[tuple[str, Any, str]]:
         if absent:
             rule = f"{model.name} needs the checkpoint of update {min(absent)} of {model.source}"
             yield "merge", "...", f"{rule}, which keep and save_every do not give"
+
+
+def _window_problems(merge: Merge) -> Iterator[tuple[str, Any, str]]:
+    """Yield windows that their number of checkpoints does not divide."""
+    spans = [
+        ("count", merge.window, merge.count),
+        *(("counts", merge.window, n) for n in merge.counts),
+    ]
+    for key, span, count in spans:
+        if span % count:
+            yield f"merge.{key}", count, f"must divide window = {span}"
+    for duration in merge.durations:
+        if duration % merge.duration_count:
+            rule = f"must be a multiple of duration_count = {merge.duration_count}"
+            yield "merge.durations", duration, rule

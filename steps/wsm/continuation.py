@@ -16,7 +16,13 @@ from steps.wsm.model import answer_loss, context_of
 
 
 def continue_training(
-    model: nn.Module, items: list[dict[str, Any]], config: Continuation, seed: int, *, cpu: bool
+    model: nn.Module,
+    items: list[dict[str, Any]],
+    config: Continuation,
+    seed: int,
+    *,
+    label: str,
+    cpu: bool,
 ) -> None:
     """Train `model` in place to answer `items` (only answers count), the rate falling to zero.
 
@@ -36,11 +42,11 @@ def continue_training(
     with tempfile.TemporaryDirectory() as state:
         fit = Fit(
             model,
-            config,
+            config.fit(),
             batch=batch,
             loss=answer_loss,
             rate=lambda update: 1 - (update - 1) / config.steps,
             state=Path(state),
             cpu=cpu,
         )
-        fit.run(config.steps, label="wsm continuation")
+        fit.run(config.steps, label=label)

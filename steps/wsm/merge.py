@@ -3,10 +3,10 @@
 As a tool, on Hugging Face checkpoints (folders, oldest first), several curves in one pass:
 
     python -m steps.wsm.merge --checkpoints step1000 step2000 step3000 --curve cosine --out merged
-    python -m steps.wsm.merge --checkpoints step*/ --curve linear 1-sqrt ema:0.2 --out merged
+    python -m steps.wsm.merge --checkpoints $(ls -dv step*/) --curve linear ema:0.2 --out merged
 
 With several curves, each goes to a folder of its name under --out. As a phase of the workflow
-(--config, --runs, --rows) it makes every merged model of one seed.
+(--config, --trained, --rows) it makes every merged model of one seed.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import numpy as np
 from steps.shared import selection
 from steps.shared.checkpoint_files import WEIGHTS
 from steps.shared.checkpoints import load_model, merge_checkpoints
-from steps.shared.config import read_config
+from steps.shared.flags import read_config, whole_number
 from steps.shared.runtime import InputError, run_step, stream
 from steps.wsm.config import Merge
 from steps.wsm.curves import merge_weights, parse_curve, reverse, scramble, weights_to_decay
@@ -38,18 +38,18 @@ def main(argv: list[str] | None = None) -> None:
     phase = parser.add_argument_group("as a phase")
     phase.add_argument("--config", help="JSON text, or params.yaml:papers.wsm.merge")
     phase.add_argument("--scale", default="mini")
-    phase.add_argument("--seed", type=int, default=0)
-    phase.add_argument("--runs", type=Path, help="folder of the trained rows")
+    phase.add_argument("--seed", type=whole_number, default=0)
+    phase.add_argument("--trained", type=Path, help="folder of the train phase")
     phase.add_argument("--rows", nargs="+", help="the trained rows")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(argv)
     if args.checkpoints and not args.config:
         _tool(args)
-    elif args.config and args.runs and args.rows and not args.checkpoints:
+    elif args.config and args.trained and args.rows and not args.checkpoints:
         _phase(args)
     else:
-        raise InputError("give --checkpoints (a tool), or --config, --runs and --rows (a phase)")
+        raise InputError("give --checkpoints (a tool), or --config, --trained and --rows (a phase)")
 
 
 def _tool(args: argparse.Namespace) -> None:
@@ -62,9 +62,8 @@ def _tool(args: argparse.Namespace) -> None:
 
 
 def _phase(args: argparse.Namespace) -> None:
-    args.row = None
     config = read_config(args, Merge)
-    trained = {row: args.runs / row / f"seed{args.seed}" for row in args.rows}
+    trained = {row: args.trained / row / f"seed{args.seed}" for row in args.rows}
     if "constant" not in trained:
         raise InputError("--rows: must name constant, the run whose checkpoints are merged")
     last = {row: _last(folder) for row, folder in trained.items()}

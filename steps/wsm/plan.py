@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from steps.shared.config import resolve
+from steps.shared.text_config import corpus_files
 
 CHECKPOINT = ["config.json", "model.safetensors"]
 TOKENS = [f"{c}_{s}" for c in ("general", "anneal") for s in ("train", "validation", "test")]
 TASKS = ["choices", "questions_train", "questions_test"]
-FIGURES = ["training", "main_table", "sweeps"]
+FIGURES = ["training", "rows", "sweeps"]
+
+
+SWEEPS = ("duration", "count")  # tables whose merged models are named after them
 
 
 class Merged(NamedTuple):
@@ -73,6 +77,11 @@ class Files:
         self.rows: list[str] = config["papers"]["wsm"]["rows"]
         self.train = {row: resolve(config, "wsm", "train", row) for row in self.rows}
         self.merge = resolve(config, "wsm", "merge")
+        self.prepare = resolve(config, "wsm", "prepare")
+
+    def corpora(self, name: str) -> list[str]:
+        """Return the corpus, made from assets, that `general` or `anneal` is."""
+        return corpus_files(self.prepare[name])
 
     def checkpoints(self, row: str) -> list[str]:
         """Return the checkpoint files that training `row` leaves."""

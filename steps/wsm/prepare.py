@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steps.shared.config import read_config, step_parser
 from steps.shared.corpora import read_corpus, split_of
+from steps.shared.flags import read_config, step_parser
 from steps.shared.runtime import (
     atomic_path,
     progress,
@@ -22,19 +22,22 @@ CORPORA = ("general", "anneal")
 
 def main(argv: list[str] | None = None) -> None:
     """Write {general,anneal}_{train,validation,test}.npy, tokenizer, tasks and a manifest."""
-    parser = step_parser(__doc__)
-    parser.add_argument("--general", type=Path, help="general corpus (asset sources only)")
-    parser.add_argument("--anneal", type=Path, help="annealing corpus (asset sources only)")
+    parser = step_parser(__doc__, "threads")
+    corpus = "the corpus, of an asset; none of the hub"
+    parser.add_argument("--general", type=Path, nargs="*", default=[], help=corpus)
+    parser.add_argument("--anneal", type=Path, nargs="*", default=[], help=corpus)
     parser.add_argument("--lexicon", type=Path, required=True, help="WordNet corpus file")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
-    parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args(argv)
     config = read_config(args, Prepare)
     os.environ["RAYON_NUM_THREADS"] = str(args.threads)  # read when the tokenizers first work
-    from steps.shared.texts import training_texts, write_corpus
+    from steps.shared.texts import corpus_file, training_texts, write_corpus
     from steps.shared.tokenizer import make_tokenizer
 
-    sources = {name: (getattr(config, name), getattr(args, name)) for name in CORPORA}
+    sources = {}
+    for name in CORPORA:
+        source = getattr(config, name)
+        sources[name] = (source, corpus_file(source, getattr(args, name), f"--{name}"))
     tokenizer = make_tokenizer(config.tokenizer, training_texts("wsm", sources.values()))
     manifest: dict[str, Any] = {
         "tokenizer": config.tokenizer,

@@ -6,11 +6,12 @@ of a seed sees the same batches.
 """
 
 import shutil
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steps.shared.config import read_config, step_parser
+from steps.shared.atomic import atomic_folder
+from steps.shared.flags import read_config, step_parser
+from steps.shared.histories import write_history
 from steps.shared.job_state import job_key, training_state
 from steps.shared.runtime import (
     InputError,
@@ -19,8 +20,8 @@ from steps.shared.runtime import (
     read_json,
     reading,
     run_step,
-    write_csv,
 )
+from steps.shared.tracking import live_log, log_run, training_run
 from steps.wsm.config import Train, Trunk
 from steps.wsm.plan import checkpoint_name, saved_updates
 
@@ -30,36 +31,31 @@ if TYPE_CHECKING:
 
 def main(argv: list[str] | None = None) -> None:
     """Run one training job; see the module's docstring."""
-    parser = step_parser(__doc__)
+    parser = step_parser(__doc__, "state", "threads", "device")
     parser.add_argument("--tokens", type=Path, required=True, help="training tokens (.npy)")
     parser.add_argument("--validation", type=Path, required=True, help="validation tokens (.npy)")
-    parser.add_argument("--manifest", type=Path, required=True, help="manifest.json of prepare")
+    parser.add_argument("--data", type=Path, required=True, help="manifest.json of prepare")
     parser.add_argument("--trunk", type=Path, help="training state that a branch resumes")
     parser.add_argument("--out", type=Path, required=True, help="folder for the outputs")
-    parser.add_argument("--state", type=Path, default=Path("state"), help="checkpoint folder")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--device", choices=["cpu", "auto"], default="cpu")
     args = parser.parse_args(argv)
     config = read_config(args, Train if args.trunk else Trunk)
     row = args.row or "trunk"
-    inputs = [args.tokens, args.validation, args.manifest, *([args.trunk] if args.trunk else [])]
+    inputs = [args.tokens, args.validation, args.data, *([args.trunk] if args.trunk else [])]
     key = job_key("steps.wsm.train", args, paper="wsm", row=row, config=config, inputs=inputs)
     deterministic(args.threads)
     with training_state(args.state, key) as state:
         fit = _train(args, config, row, state)
         if is_main_process():
             _write(fit, args, config, state)
-            _mirror(args, config, row, fit.history)
 
 
 def _train(args, config: Trunk, row: str, state: Path) -> "Fit":
     from steps.shared.fit import Fit
     from steps.shared.token_files import open_tokens, random_batches, sequential_batches
-    from steps.shared.tracking import open_run, training_run
     from steps.wsm import model as models
 
-    note = read_json(args.manifest, "vocabulary")
-    with reading(args.manifest, "prepare's manifest"):
+    note = read_json(args.data, "vocabulary")
+    with reading(args.data, "prepare's manifest"):
         vocabulary = int(note["vocabulary"])
     first, last = 1, config.stable_steps
     if args.trunk:
@@ -94,7 +90,7 @@ def _train(args, config: Trunk, row: str, state: Path) -> "Fit":
         open_tokens(args.validation, config.context, vocabulary), batch=64, context=config.context
     )
     run = training_run(args, paper="wsm", row=row, config=config)
-    with open_run(**run) if is_main_process() else nullcontext() as live:
+    with live_log(run) as on_log:
         fit.run(
             last,
             label=f"wsm {row} seed {args.seed}",
@@ -103,18 +99,21 @@ def _train(args, config: Trunk, row: str, state: Path) -> "Fit":
             validate=lambda model: {
                 "validation_loss": models.token_statistics(model, held_out)["nats"]
             },
-            on_log=live.log if live else lambda step, metrics: None,
+            on_log=on_log,
         )
     return fit
 
 
 def _write(fit: "Fit", args, config: Trunk, state: Path) -> None:
-    """Write what the workflow declares: the checkpoints or the training state, and the history."""
+    """Write the checkpoints or the training state, and the history, also to W&B."""
     if args.trunk:
         _move_checkpoints(state, args.out, saved_updates(config.model_dump()))
     else:
         fit.save_state(args.out / "state.safetensors")
-    write_csv(args.out / "history.csv", list(fit.history[0]), fit.history)
+    history = args.out / "history.csv"
+    last = write_history(history, fit.history)
+    run = training_run(args, paper="wsm", row=args.row or "trunk", config=config)
+    log_run(**run, history=history, summary=last)
 
 
 def rate(config: Trunk):
@@ -138,20 +137,9 @@ def rate(config: Trunk):
 
 def _move_checkpoints(state: Path, out: Path, updates: list[int]) -> None:
     for update in updates:
-        target = out / checkpoint_name(update)
-        temporary = out / f".{target.name}.tmp"
-        for folder in (temporary, target):
-            shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(state / target.name, temporary)
-        temporary.rename(target)
-
-
-def _mirror(args, config: Trunk, row: str, history: list[dict[str, float]]) -> None:
-    from steps.shared.tracking import log_run, training_run
-
-    summary = {key: value for key, value in history[-1].items() if key != "step"}
-    run = training_run(args, paper="wsm", row=row, config=config)
-    log_run(**run, history=args.out / "history.csv", summary=summary)
+        name = checkpoint_name(update)
+        with atomic_folder(out / name) as folder:
+            shutil.copytree(state / name, folder, dirs_exist_ok=True)
 
 
 if __name__ == "__main__":

@@ -43,6 +43,8 @@ rule cellduality_train_rows:
     conda:
         "../envs/python.yaml"
     threads: 1
+    resources:
+        gpu=gpus,
     params:
         rows=rows("cellduality"),
         launcher=launcher,
@@ -103,6 +105,8 @@ rule cellduality_evaluate_rows:
     conda:
         "../envs/python.yaml"
     threads: 1
+    resources:
+        gpu=one_gpu,
     params:
         rows=rows("cellduality"),
         target=CELLDUALITY.target(),
@@ -115,7 +119,7 @@ rule cellduality_evaluate_rows:
         "python -m steps.cellduality.evaluate --config {params.config:q}"
         " --scale {wildcards.scale} --rows {params.rows} --target {params.target}"
         " --seed {wildcards.seed} --device {params.device} --threads {threads}"
-        " --data {input.data[0]} --models {input.selection}"
+        " --data {input.data[0]} --selection {input.selection}"
         " --trained results/{wildcards.scale}/cellduality/train"
         " --out results/{wildcards.scale}/cellduality/evaluate/seeds 2> {log}"
 

@@ -4,6 +4,7 @@ import ast
 import fcntl
 import functools
 import json
+import os
 import re
 import shutil
 import sys
@@ -84,12 +85,11 @@ def rows(paper):
 def step_config(paper, phase, row=None, model=None):
     """Return a params function: the JSON of exactly what the step reads.
 
-    `row` names the trained row (default: the wildcard); `model` keeps only that model's fields.
+    `row` names the trained row; `model` keeps only that model's fields.
     """
 
     def resolved(wildcards):
-        name = row or getattr(wildcards, "row", None)
-        value = configuration.resolve(config, paper, phase, name)
+        value = configuration.resolve(config, paper, phase, row)
         if model is not None:
             value = {key: value[key] for key in model.model_fields if key in value}
         return json.dumps(value, sort_keys=True)
@@ -182,6 +182,16 @@ def launcher(wildcards):
 def device(wildcards):
     """Return the device that a training step uses: of mini and smoke, where it is the same."""
     return "cpu" if config["scale"] in ("mini", "smoke") else "auto"
+
+
+def gpus(wildcards):
+    """Return the GPUs that a training job asks for: as many as accelerate is configured for."""
+    return int(os.environ.get("RETABLE_GPUS", 1)) if config["scale"] == "paper" else 0
+
+
+def one_gpu(wildcards):
+    """Return the GPUs that a job in one process asks for."""
+    return int(config["scale"] == "paper")
 
 
 def show_progress():

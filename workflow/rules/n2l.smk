@@ -1,7 +1,7 @@
 # N2L (OpenReview Hc71kKCEFG). A row is a data set: its CLIP, the learner over its tasks, the test.
 
 from steps.n2l import plan as n2l_plan
-from steps.n2l.config import part as n2l_part
+from steps.n2l.config import Prepare as N2lPrepare
 
 N2L = n2l_plan.Files(config)
 
@@ -22,16 +22,20 @@ for row in rows("n2l"):
         conda:
             "../envs/python.yaml"
         threads: 1
+        resources:
+            gpu=one_gpu,
         params:
-            dataset=row,
-            config=step_config("n2l", "prepare", model=n2l_part(row)),
+            row=row,
+            config=step_config(
+                "n2l", "prepare", model=configuration.part(N2lPrepare, row)
+            ),
             code=code(N2L.module(row)),
             step=code("steps.n2l.prepare"),
         message:
             "{rule}: images, or features of frozen towers"
         shell:
             "python -m steps.n2l.prepare --config {params.config:q} --scale {wildcards.scale}"
-            " --dataset {params.dataset} --assets {input.assets} --threads {threads}"
+            " --row {params.row} --assets {input.assets} --threads {threads}"
             " --out results/{wildcards.scale}/n2l/prepare 2> {log}"
 
     rule:
@@ -50,12 +54,14 @@ for row in rows("n2l"):
         threads: 1
         params:
             row=row,
+            device=device,
             config=step_config("n2l", "train", row=row),
             code=code("steps.n2l.train"),
         message:
             "{rule} seed {wildcards.seed}: a CLIP, and what it makes of images and names"
         shell:
             "python -m steps.n2l.train --config {params.config:q} --scale {wildcards.scale}"
+            " --device {params.device}"
             " --row {params.row} --seed {wildcards.seed} --threads {threads}"
             " --data {input.data[0]}"
             " --out results/{wildcards.scale}/n2l/train/{params.row}/seed{wildcards.seed} 2> {log}"
@@ -75,16 +81,16 @@ for row in rows("n2l"):
             "../envs/python.yaml"
         threads: 1
         params:
-            dataset=row,
+            row=row,
             config=N2L.merge_config(row),
             code=code("steps.n2l.merge"),
         message:
             "{rule} seed {wildcards.seed}: labels and weights of every task"
         shell:
             "python -m steps.n2l.merge --config {params.config:q} --scale {wildcards.scale}"
-            " --dataset {params.dataset} --seed {wildcards.seed} --threads {threads}"
+            " --row {params.row} --seed {wildcards.seed} --threads {threads}"
             " --learn {input.learn}"
-            " --out results/{wildcards.scale}/n2l/merge/{params.dataset}/seed{wildcards.seed}"
+            " --out results/{wildcards.scale}/n2l/merge/{params.row}/seed{wildcards.seed}"
             " 2> {log}"
 
     rule:
@@ -104,14 +110,14 @@ for row in rows("n2l"):
             "../envs/python.yaml"
         threads: 1
         params:
-            dataset=row,
+            row=row,
             config=N2L.merge_config(row),
             code=code("steps.n2l.evaluate"),
         message:
             "{rule} seed {wildcards.seed}: classifiers, and their accuracy"
         shell:
             "python -m steps.n2l.evaluate --config {params.config:q} --scale {wildcards.scale}"
-            " --dataset {params.dataset} --seed {wildcards.seed} --threads {threads}"
+            " --row {params.row} --seed {wildcards.seed} --threads {threads}"
             " --learn {input.learn} --test {input.test} --labels {input.labels}"
             " --known {input.known}"
             " --out results/{wildcards.scale}/n2l/evaluate/seeds 2> {log}"
@@ -145,12 +151,12 @@ rule n2l_report_tables:
         "../envs/python.yaml"
     threads: 1
     params:
-        datasets=rows("n2l"),
+        rows=rows("n2l"),
         code=code("steps.n2l.report"),
     message:
         "{rule}: tables, claims, figures"
     shell:
-        "python -m steps.n2l.report --scale {wildcards.scale} --datasets {params.datasets}"
+        "python -m steps.n2l.report --scale {wildcards.scale} --rows {params.rows}"
         " --runs {input.runs} --learned {input.learned}"
         " --claims {input.claims} --tables {input.tables}"
         " --out results/{wildcards.scale}/n2l/evaluate 2> {log}"

@@ -1,8 +1,10 @@
 # QUEST (arXiv 2604.00199). A task makes tables; every task has the same four kinds of rules, and
 # one report collects them all.
 
-from steps.quest import config as quest_config
 from steps.quest import plan as quest_plan
+from steps.quest.config import Evaluate as QuestEvaluate
+from steps.quest.config import Prepare as QuestPrepare
+from steps.quest.config import Train as QuestTrain
 
 QUEST = quest_plan.Files(config)
 
@@ -29,7 +31,7 @@ for data in QUEST.data():
         params:
             task=data,
             config=step_config(
-                "quest", "prepare", model=quest_config.part(quest_config.Prepare, data)
+                "quest", "prepare", model=configuration.part(QuestPrepare, data)
             ),
             code=code(f"steps.quest.{data}_prepare"),
             step=code("steps.quest.prepare"),
@@ -58,6 +60,8 @@ for task in QUEST.tasks():
             conda:
                 "../envs/python.yaml"
             threads: QUEST.threads(task)
+            resources:
+                gpu=gpus if quest_plan.TASKS[task].launched else 0,
             params:
                 task=task,
                 rows=members,
@@ -67,7 +71,7 @@ for task in QUEST.tasks():
                     "quest",
                     "train",
                     row=members[0],
-                    model=quest_config.part(quest_config.Train, task),
+                    model=configuration.part(QuestTrain, task),
                 ),
                 code=code(f"steps.quest.{task}_train"),
                 step=code("steps.quest.train"),
@@ -121,13 +125,15 @@ for task in QUEST.tasks():
         conda:
             "../envs/python.yaml"
         threads: QUEST.threads(task)
+        resources:
+            gpu=one_gpu if quest_plan.TASKS[task].launched else 0,
         params:
             task=task,
             device=device if quest_plan.TASKS[task].launched else "cpu",
             config=step_config(
                 "quest",
                 "evaluate",
-                model=quest_config.part(quest_config.Evaluate, task),
+                model=configuration.part(QuestEvaluate, task),
             ),
             code=code(f"steps.quest.{task}_evaluate"),
             step=code("steps.quest.evaluate"),

@@ -8,8 +8,8 @@ WSM = wsm_plan.Files(config)
 
 rule wsm_prepare_data:
     input:
-        general="assets/corpora/gcide.jsonl",
-        anneal="assets/corpora/wordnet.jsonl",
+        general=WSM.corpora("general"),
+        anneal=WSM.corpora("anneal"),
         lexicon="assets/corpora/wordnet.jsonl",
     output:
         tokens=collect("results/{{scale}}/wsm/prepare/{name}.npy", name=wsm_plan.TOKENS),
@@ -38,7 +38,7 @@ rule wsm_train_trunk:
     input:
         tokens="results/{scale}/wsm/prepare/general_train.npy",
         validation="results/{scale}/wsm/prepare/general_validation.npy",
-        manifest="results/{scale}/wsm/prepare/manifest.json",
+        data="results/{scale}/wsm/prepare/manifest.json",
     output:
         state="results/{scale}/wsm/train/trunk/seed{seed}/state.safetensors",
         history="results/{scale}/wsm/train/trunk/seed{seed}/history.csv",
@@ -49,6 +49,8 @@ rule wsm_train_trunk:
     conda:
         "../envs/python.yaml"
     threads: 1
+    resources:
+        gpu=gpus,
     params:
         launcher=launcher,
         device=device,
@@ -60,7 +62,7 @@ rule wsm_train_trunk:
         "{params.launcher} steps.wsm.train --config {params.config:q} --scale {wildcards.scale}"
         " --device {params.device}"
         " --seed {wildcards.seed} --threads {threads} --tokens {input.tokens}"
-        " --validation {input.validation} --manifest {input.manifest}"
+        " --validation {input.validation} --data {input.data}"
         " --out results/{wildcards.scale}/wsm/train/trunk/seed{wildcards.seed} 2> {log}"
 
 
@@ -73,7 +75,7 @@ for row in rows("wsm"):
             trunk="results/{scale}/wsm/train/trunk/seed{seed}/state.safetensors",
             tokens="results/{scale}/wsm/prepare/anneal_train.npy",
             validation="results/{scale}/wsm/prepare/anneal_validation.npy",
-            manifest="results/{scale}/wsm/prepare/manifest.json",
+            data="results/{scale}/wsm/prepare/manifest.json",
         output:
             checkpoints=WSM.checkpoints(row),
             history=f"results/{{scale}}/wsm/train/{row}/seed{{seed}}/history.csv",
@@ -84,6 +86,8 @@ for row in rows("wsm"):
         conda:
             "../envs/python.yaml"
         threads: 1
+        resources:
+            gpu=gpus,
         params:
             row=row,
             launcher=launcher,
@@ -97,7 +101,7 @@ for row in rows("wsm"):
             " --device {params.device}"
             " --row {params.row} --seed {wildcards.seed} --threads {threads}"
             " --trunk {input.trunk} --tokens {input.tokens} --validation {input.validation}"
-            " --manifest {input.manifest}"
+            " --data {input.data}"
             " --out results/{wildcards.scale}/wsm/train/{params.row}/seed{wildcards.seed} 2> {log}"
 
 
@@ -122,7 +126,7 @@ rule wsm_merge_checkpoints:
         "{rule} seed {wildcards.seed}: every curve, window and interval"
     shell:
         "python -m steps.wsm.merge --config {params.config:q} --scale {wildcards.scale}"
-        " --seed {wildcards.seed} --runs results/{wildcards.scale}/wsm/train"
+        " --seed {wildcards.seed} --trained results/{wildcards.scale}/wsm/train"
         " --rows {params.rows}"
         " --out results/{wildcards.scale}/wsm/merge/seed{wildcards.seed} 2> {log}"
 
@@ -134,7 +138,7 @@ rule wsm_evaluate_models:
         trained=WSM.sources(),
         tokens=collect("results/{{scale}}/wsm/prepare/{name}.npy", name=wsm_plan.TOKENS),
         tasks=collect("results/{{scale}}/wsm/prepare/{name}.json", name=wsm_plan.TASKS),
-        manifest="results/{scale}/wsm/prepare/manifest.json",
+        data="results/{scale}/wsm/prepare/manifest.json",
     output:
         runs="results/{scale}/wsm/evaluate/seeds/seed{seed}.csv",
         outcomes="results/{scale}/wsm/evaluate/seeds/seed{seed}_items.csv",
@@ -145,6 +149,8 @@ rule wsm_evaluate_models:
     conda:
         "../envs/python.yaml"
     threads: 1
+    resources:
+        gpu=one_gpu,
     params:
         device=device,
         config=step_config("wsm", "evaluate"),
@@ -155,7 +161,7 @@ rule wsm_evaluate_models:
         "python -m steps.wsm.evaluate --config {params.config:q} --scale {wildcards.scale}"
         " --device {params.device} --threads {threads}"
         " --seed {wildcards.seed} --selection {input.selection}"
-        " --prepared results/{wildcards.scale}/wsm/prepare"
+        " --data {input.data}"
         " --out results/{wildcards.scale}/wsm/evaluate/seeds 2> {log}"
 
 
@@ -181,7 +187,7 @@ rule wsm_report_tables:
             wsm_plan.FIGURES,
             {
                 "training": "training, loss and learning rate of the branches",
-                "main_table": "main table as intervals",
+                "rows": "main measures by row",
                 "sweeps": "sweeps over merge duration and number of checkpoints",
             },
         ),
@@ -201,7 +207,7 @@ rule wsm_report_tables:
     shell:
         "python -m steps.wsm.report --rows {params.rows} --scale {wildcards.scale}"
         " --runs {input.runs} --items {input.outcomes}"
-        " --histories results/{wildcards.scale}/wsm/train"
+        " --trained results/{wildcards.scale}/wsm/train"
         " --claims {input.claims} --tables {input.tables}"
         " --out results/{wildcards.scale}/wsm/evaluate 2> {log}"
 

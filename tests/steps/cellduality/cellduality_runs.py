@@ -59,10 +59,6 @@ EVALUATE = {
 }
 
 
-class Killed(Exception):
-    """Stops a job in place of a kill."""
-
-
 def tables() -> list[str]:
     """Write GDSC's two tables with 60 random lines; return their paths."""
     rng = np.random.default_rng(0)
@@ -111,12 +107,6 @@ def merged(folder: str, out: str, rows: dict = ROWS) -> Path:
 def evaluated(folder: str, models: Path, out: str, rows: dict = ROWS) -> Path:
     """Evaluate rows of seed 0."""
     flags = ["--config", json.dumps(EVALUATE), "--rows", *rows, "--target", "perturbation"]
-    flags += ["--data", "prepare/seed0/manifest.json", "--models", str(models)]
+    flags += ["--data", "prepare/seed0/manifest.json", "--selection", str(models)]
     evaluate.main([*flags, "--trained", folder, "--out", out])
     return Path(out)
-
-
-def contents(folder: str | Path) -> dict[str, bytes]:
-    """Return the bytes of every file below a folder, by path."""
-    files = (path for path in Path(folder).rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}

@@ -12,7 +12,6 @@ def made(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("cellduality")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setenv("WANDB_MODE", "disabled")
         prepared()
         trained("train")
         evaluated("train", merged("train", "merge"), "runs")
@@ -22,5 +21,4 @@ def made(tmp_path_factory) -> Path:
 @pytest.fixture
 def work(made, monkeypatch) -> Path:
     monkeypatch.chdir(made)
-    monkeypatch.setenv("WANDB_MODE", "disabled")
     return made

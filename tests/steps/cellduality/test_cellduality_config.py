@@ -41,6 +41,7 @@ def test_what_does_not_fit_together_is_named():
     ("stage", "key", "value", "rule"),
     [
         ("grpo", "steps", 3, "must be a multiple of updates_per_batch = 2"),
+        ("grpo", "num_generations", 16, "must give a prompt of each of the 4 tasks"),
         ("grpo", "log_every", 3, "probe_every"),
         ("grpo", "log_every", 5, "must be at most the 4 updates"),
         ("sft", "log_every", 41, "must be at most the 40 updates"),

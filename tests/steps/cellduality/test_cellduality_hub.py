@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cellduality_runs import PREPARE, ROWS, contents, evaluated, merged, trained
+from cellduality_runs import PREPARE, ROWS, evaluated, merged, trained
+from job_helpers import contents
 from safetensors.numpy import load_file
 
 from steps.cellduality import prepare
@@ -92,7 +93,6 @@ def work(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hub")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setenv("WANDB_MODE", "disabled")
         config = json.dumps({**PREPARE, "hub": hub()})
         prepare.main(["--config", config, "--out", "prepare/seed0"])
         tiny_model("tiny")

@@ -1,11 +1,14 @@
 """CellDuality's phases on small tables: files, interruption, adapters, what is measured."""
 
 import shutil
+from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cellduality_runs import ROWS, Killed, contents, evaluated, merged, prepared
+from cellduality_runs import ROWS, evaluated, merged, prepared
+from job_helpers import Killed, contents
 from safetensors.numpy import load_file, save_file
 
 from steps.cellduality import evaluate, policy, questions
@@ -13,7 +16,7 @@ from steps.cellduality.plan import SPECIALISTS, Files
 from steps.cellduality.prompts import dual_of
 from steps.cellduality.splits import SPLITS
 from steps.cellduality.vocabulary import TASKS, Vocabulary
-from steps.shared.runtime import InputError, read_csv, read_json
+from steps.shared.runtime import InputError, read_csv, read_json, write_csv
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -129,7 +132,32 @@ def test_every_row_is_measured_where_it_takes_part(work):
     for task in TASKS:
         assert value["identities", task, "test", "cellduality", "label_error"] == 0
     assert value["identities", "drug", "test", "cellduality", "leaked"] == 0
-    assert value["rewards", "annotation", "train", "cellduality", "reward_last"] >= 0
+    history = read_csv("train/cellduality/seed0/history.csv")
+    for task in TASKS:
+        rewards = [float(line[f"reward_{task}"]) for line in history if line[f"reward_{task}"]]
+        assert 0 < len(rewards) < 20  # a tenth is one line
+        found = value["rewards", task, "train", "cellduality", "reward_last"]
+        assert found == pytest.approx(100 * rewards[-1])
+
+
+def test_rewards_are_means_of_the_first_and_the_last_tenth_of_the_history(tmp_path):
+    """Of 30 lines every third has no rewards, as when no question of a task was in the batch."""
+    columns = [f"reward_{task}" for task in TASKS]
+    for shift, row in enumerate(evaluate.REWARDED):
+        lines = [
+            {"step": step, **dict.fromkeys(columns, (step + shift) / 100 if step % 3 else "")}
+            for step in range(1, 31)
+        ]
+        write_csv(tmp_path / row / "seed4/history.csv", ["step", *columns], lines)
+    test = SimpleNamespace(args=Namespace(trained=tmp_path, seed=4))
+    lines = evaluate.Test.rewards(test)
+    value = {(line["row"], line["dataset"], line["metric"]): line["value"] for line in lines}
+    assert len(value) == len(lines) == 2 * 2 * len(TASKS)
+    # of 20 rewards the first two are of updates 1 and 2, the last two of 28 and 29
+    for shift, row in enumerate(evaluate.REWARDED):
+        for task in TASKS:
+            assert value[row, task, "reward_first"] == pytest.approx(1.5 + shift)
+            assert value[row, task, "reward_last"] == pytest.approx(28.5 + shift)
 
 
 def test_evaluating_twice_leaves_the_same_bytes(work):

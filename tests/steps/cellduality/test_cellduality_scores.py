@@ -11,6 +11,7 @@ from steps.cellduality.prompts import Question, parse, primal_prompt
 from steps.cellduality.scores import Judge
 from steps.cellduality.sentences import ranked_genes
 from steps.cellduality.teacher import Case
+from steps.shared.runs import run_of
 
 TRAIN, TEST, OOD = 0, 2, 3
 
@@ -153,7 +154,7 @@ def test_greedy_answers_are_those_of_single_prompts_and_samples_are_seeded():
 
 
 def test_a_row_is_in_its_tables_and_ablations_where_the_seed_has_them_all():
-    line = {"dataset": "drug", "split": "test", "metric": "accuracy", "value": 1.0}
+    line = run_of("", "test", "accuracy", 1.0) | {"dataset": "drug"}
     lines = [{**line, "row": row} for row in ("cellduality", "frozen_dual", "knn")]
     lines.append({**line, "row": "cellduality", "table": "rewards"})
     for rows, expected in (

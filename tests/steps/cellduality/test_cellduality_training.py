@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cellduality_runs import ROWS, Killed, contents, trained
+from cellduality_runs import ROWS, trained
+from job_helpers import Killed, contents
 from safetensors.numpy import load_file
 
-from steps.cellduality import train
 from steps.cellduality.plan import ADAPTER_FILES
 from steps.cellduality.vocabulary import TASKS
-from steps.shared import runtime
+from steps.shared import runtime, tracking
 from steps.shared.runtime import read_csv
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -133,7 +133,7 @@ def test_training_says_how_far_it_is_and_logs_its_history_live(work, monkeypatch
 
     rows = {name: ROWS[name] for name in ("base", "sft", "cellduality")}
     with monkeypatch.context() as patch:
-        patch.setattr(train, "open_run", recording)
+        patch.setattr(tracking, "open_run", recording)
         patch.setattr(runtime, "LOG_EVERY_SECONDS", 0.0)
         trained("shown", rows)
     shown = re.findall(

@@ -1,10 +1,9 @@
 """Small settings of N2L, and its phases as a user would run them, on a few random digits."""
 
-import gzip
 import json
 from pathlib import Path
 
-import numpy as np
+from job_helpers import random_digits, write_digits
 
 from steps.n2l import evaluate, merge, prepare, train
 
@@ -29,13 +28,9 @@ MERGE = {
 def prepared(out: str = "prepare", count: int = 200) -> Path:
     """Prepare random digits in the working folder; return the manifest."""
     if not Path("digits.csv.gz").exists():
-        rng = np.random.default_rng(0)
-        table = rng.integers(0, 256, size=(count, 785))
-        table[:, -1] = np.arange(count) * 10 // count
-        with gzip.open("digits.csv.gz", "wt") as file:
-            np.savetxt(file, table, fmt="%d", delimiter=",")
+        write_digits("digits.csv.gz", random_digits(count))
     config = json.dumps({"digits": DATA})
-    flags = ["--dataset", "digits", "--config", config, "--assets", "digits.csv.gz"]
+    flags = ["--row", "digits", "--config", config, "--assets", "digits.csv.gz"]
     prepare.main([*flags, "--out", out])
     return Path(out) / "digits.json"
 
@@ -50,15 +45,9 @@ def trained(out: str, *, seed: int = 0, data: str = "prepare/digits.json", **cha
 def learnt(folder: str, out: str, *, dataset: str = "digits", seed: int = 0, **change) -> Path:
     """Label the tasks and test the classifiers of what `trained` left."""
     config = json.dumps({**MERGE, **change})
-    flags = ["--dataset", dataset, "--seed", str(seed), "--config", config]
+    flags = ["--row", dataset, "--seed", str(seed), "--config", config]
     flags += ["--learn", f"{folder}/learn.safetensors"]
     merge.main([*flags, "--out", f"{out}/merge"])
     flags += ["--test", f"{folder}/test.safetensors", "--known", f"{out}/merge/labels.csv"]
     evaluate.main([*flags, "--labels", f"{out}/merge/labels.safetensors", "--out", out])
     return Path(out) / f"{dataset}_seed{seed}.csv"
-
-
-def contents(folder: str | Path) -> dict[str, bytes]:
-    """Return the bytes of every file below a folder, by path."""
-    files = (path for path in Path(folder).rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}

@@ -16,7 +16,8 @@ from torch import nn
 from steps.n2l import digits_data, emoji_data, hub_data, prepare, report
 from steps.n2l.data_config import Hub
 from steps.n2l.plan import FIGURES, Files
-from steps.shared.config import load, validate
+from steps.shared.config import validate
+from steps.shared.config_files import load
 from steps.shared.runtime import InputError, write_json
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -118,7 +119,7 @@ def test_the_paper_scales_path_from_a_folder_of_images_to_runs(tmp_path, monkeyp
                 Image.fromarray(pixels).save(folder / f"{index}.png")
     pretend_open_clip(monkeypatch)
     config = json.dumps({"aircraft": hub_config(tmp_path / "images")})
-    prepare.main(["--dataset", "aircraft", "--config", config, "--out", "prepare"])
+    prepare.main(["--row", "aircraft", "--config", config, "--out", "prepare"])
     trained("clip", data="prepare/aircraft.json")
     protocols = {"aircraft": {"b0": {"first": 1, "step": 1}}}
     runs = learnt("clip", "out", dataset="aircraft", protocols=protocols, ridges=[1.0])
@@ -129,7 +130,7 @@ def test_the_paper_scales_path_from_a_folder_of_images_to_runs(tmp_path, monkeyp
         if line[:3] == ["aircraft"] * 2 + ["b0"] and line[4] == "last"
     }
     assert last["zero_shot"] == last["n2l"] == 100
-    flags = ["--datasets", "aircraft", "--runs", str(runs)]
+    flags = ["--rows", "aircraft", "--runs", str(runs)]
     flags += ["--learned", "out/merge/labels.safetensors"]
     flags += ["--claims", str(ROOT / "steps/n2l/claims.yaml"), "--scale", "paper"]
     flags += ["--tables", str(ROOT / "steps/n2l/tables_paper.yaml"), "--out", "report"]
@@ -203,6 +204,7 @@ def test_the_paper_scale_has_its_six_data_sets_and_no_assets():
         ("merge.protocols.digits.b0", {"first": 3, "step": 2}, "must divide the 10 classes"),
         ("merge.protocols.emoji.bhalf", {"first": 60, "step": 7}, "must divide the 120 classes"),
         ("merge.protocols", {"digits": {"b0": {"first": 2, "step": 2}}}, "must have emoji"),
+        ("prepare.emoji", hub_config(Path("x")), "must be of the hub, all of them or none"),
         ("merge.theta", "best", "theta"),
         ("merge.ridge", 0.0, "greater than 0"),
         ("prepare.digits.kind", "photos", "prepare.digits"),

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from n2l_runs import MERGE, TRAIN, contents, learnt, prepared, trained
+from job_helpers import Killed, contents
+from n2l_runs import MERGE, TRAIN, learnt, prepared, trained
 
 from steps.n2l import embeddings, evaluate, learner, tune
 from steps.n2l.config import Merge, Protocol
 from steps.n2l.estimator import N2LClassifier
 from steps.n2l.plan import Files
+from steps.n2l.refine import unit
 from steps.shared.fit import Fit
 from steps.shared.runtime import InputError, read_csv, read_json, stream
 
@@ -51,10 +53,6 @@ def test_a_job_leaves_the_files_that_the_workflow_declares(work):
     found = embeddings.load_learn(Path("clip/learn.safetensors"))
     assert found.x_ND.shape == (160, 8) and found.text_CD.shape == (10, 8)
     assert embeddings.load_test(Path("clip/test.safetensors"))[0].shape == (40, 8)
-
-
-class Killed(Exception):
-    pass
 
 
 @pytest.mark.parametrize("count", [3, 4])
@@ -195,6 +193,20 @@ def test_a_task_without_images_is_named(work):
         evaluate.Test(problem, found, x_ND[held], labels_N[held], tasks)
 
 
+def validated(seed: int, **change) -> dict[str, float]:
+    """Return what the phases make of validation images in place of the test images."""
+    trained("whole", seed=seed, **change)
+    found = embeddings.load_learn("whole/learn.safetensors")
+    kept, held = embeddings.split(160, 32, seed)
+    left = found._replace(x_ND=found.x_ND[kept], labels_N=found.labels_N[kept])
+    embeddings.save(Path("held"), left, found.x_ND[held], found.labels_N[held])
+    runs = read_csv(learnt("held", "held_out", seed=seed, expansion=12))
+    last = (r for r in runs if (r["table"], r["split"], r["metric"]) == ("digits", "b0", "last"))
+    cosine = found.x_ND[held] @ unit(found.text_CD).T
+    by_hand = 100 * (cosine.argmax(1) == found.labels_N[held]).mean()
+    return {r["row"]: float(r["value"]) for r in last} | {"by_hand": by_hand}
+
+
 def test_sizes_are_measured_on_validation_images_alone(work, monkeypatch):
     kept, held = tune.validation(200, 40, 100)
     _, test = embeddings.split(200, 40, 100)
@@ -207,7 +219,11 @@ def test_sizes_are_measured_on_validation_images_alone(work, monkeypatch):
     lines = read_csv("sizes.csv")
     sizes = [(line["embed_dim"], line["expansion"]) for line in lines]
     assert sizes == [(dim, m) for dim in ("4", "8") for m in ("", "12", "24")]
-    assert all(0 <= float(line["accuracy"]) <= 100 for line in lines)
+    accuracy = dict(zip(sizes, (float(line["accuracy"]) for line in lines), strict=True))
+    expected = validated(100, embed_dim=4)
+    assert accuracy["4", ""] == pytest.approx(expected["by_hand"])
+    assert accuracy["4", ""] == pytest.approx(expected["zero_shot"])
+    assert accuracy["4", "12"] == pytest.approx(expected["rail"])
 
 
 def test_figures_read_the_first_seed_of_the_plan_alone():
@@ -227,6 +243,6 @@ def test_a_file_of_another_kind_is_named(work, tmp_path):
     files = [
         part for name in ("learn", "test", "labels", "known") for part in (f"--{name}", "none")
     ]
-    config = ["--config", json.dumps(MERGE), "--dataset", "emoji"]
+    config = ["--config", json.dumps(MERGE), "--row", "emoji"]
     with pytest.raises(InputError, match=r"merge\.protocols has no such data set"):
         evaluate.main([*config, *files, "--out", "elsewhere"])

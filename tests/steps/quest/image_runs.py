@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from digit_files import write_digits
+from job_helpers import random_digits, write_digits
 from phase_runs import merged
 
 from steps.quest import evaluate, prepare, train
@@ -42,7 +42,7 @@ EVALUATE = {"images": MEASURES, "sweep": SWEEP_MEASURES}
 def prepared(out: str = "prepare", **change) -> Path:
     """Prepare 120 random digits, once made, in the working folder."""
     if not Path("digits.csv.gz").exists():
-        write_digits(Path("digits.csv.gz"), count=120)
+        write_digits("digits.csv.gz", random_digits(120))
     config = json.dumps({"images": {**DATA, **change}})
     flags = ["--task", "images", "--config", config, "--assets", "digits.csv.gz"]
     prepare.main([*flags, "--out", out])

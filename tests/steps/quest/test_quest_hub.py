@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from image_runs import measured, prepared, trained
-from phase_runs import contents
+from job_helpers import contents
 from PIL import Image
 
 from steps.quest import vit
@@ -137,7 +137,7 @@ def test_two_processes_leave_the_digits_model_of_one(work):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"name": "nowhere"}, "images nowhere: cannot read the split train"),
+        ({"name": "nowhere"}, "data set nowhere, split train: cannot be read"),
         ({"num_validation": 20}, "num_validation = 20: must leave some of the 20 images"),
     ],
 )

@@ -7,7 +7,7 @@ import image_runs
 import pytest
 import torch
 from image_runs import measured, prepared, trained
-from phase_runs import contents
+from job_helpers import Killed, contents
 
 from steps.quest import blocks, images_evaluate, tune, vit
 from steps.quest.images_config import ImageMeasures
@@ -64,10 +64,6 @@ def test_a_row_trains_alike_whatever_rows_share_its_job(work):
     together = contents(trained("images", "one", "standard", "quest"))
     alone = contents(trained("images", "two", "quest"))
     assert alone == {name: data for name, data in together.items() if name.startswith("quest")}
-
-
-class Killed(Exception):
-    pass
 
 
 @pytest.mark.parametrize("count", [3, 4, 7])
@@ -212,7 +208,6 @@ def test_tuning_reports_the_validation_loss_of_every_row_and_rate(work, monkeypa
     config = {"scale": "mini", "papers": {"quest": {"rows": [*rows], "train": train}}}
     monkeypatch.setattr(tune, "load", lambda scale: config)
     monkeypatch.setattr(tune, "SEEDS", (7, 8))
-    monkeypatch.setenv("WANDB_MODE", "disabled")
     flags = ["--task", "images", "--data", "prepare/images.json", "--out", "rates.csv"]
     tune.main([*flags, "--rates", "0.02", "0.005"])
     found = {(r["row"], r["rate"]): float(r["validation_loss"]) for r in read_csv("rates.csv")}

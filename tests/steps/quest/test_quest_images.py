@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from digit_files import write_digits
+from job_helpers import random_digits, write_digits
 
 from steps.quest.digits import split_digits, to_tensors, training_batches
 from steps.shared.asset_manifest import load_manifest
@@ -14,7 +14,7 @@ from steps.shared.runtime import InputError
 
 @pytest.fixture
 def digits(tmp_path):
-    write_digits(tmp_path / "digits.csv.gz", count=200)
+    write_digits(tmp_path / "digits.csv.gz", random_digits(200))
     return read_digits(tmp_path / "digits.csv.gz")
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from phase_runs import contents, merged
+from job_helpers import contents
+from phase_runs import merged
 
 from steps.quest import blocks, evaluate, language_model, prepare, train
 from steps.quest.language_train import loss, measure, token_file

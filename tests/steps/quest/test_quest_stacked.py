@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from job_helpers import Killed
 from torch import nn
 
 from steps.quest.stacked import Stack
@@ -93,9 +94,6 @@ def test_the_history_has_a_line_before_training_and_every_few_updates(tmp_path):
 
 @pytest.mark.parametrize("moment", [1, 3, 4, 8])
 def test_a_killed_run_continues_to_the_same_weights_and_history(tmp_path, moment):
-    class Killed(Exception):
-        pass
-
     def killing(stack: Stack, update: int) -> torch.Tensor:
         if update == moment:
             raise Killed

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from image_runs import measured, prepared, trained
-from phase_runs import contents
+from job_helpers import Killed, contents
 
 from steps.quest import sweep_evaluate, sweep_train, vit
 from steps.quest.images_data import open_images
@@ -67,10 +67,6 @@ def test_the_history_has_the_loss_and_the_largest_logit_of_every_rate(work):
         F.cross_entropy(scores, labels).item(), rel=1e-5
     )
     assert start["lr0.01/max_logit"] == pytest.approx(logits.abs().max().item(), rel=1e-5)
-
-
-class Killed(Exception):
-    pass
 
 
 def test_a_killed_job_continues_to_the_same_bytes(work, monkeypatch):

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from phase_runs import contents, merged
+from job_helpers import Killed, contents
+from phase_runs import merged
 from toy_runs import DATA, PROBLEM, TOY, prepared, run
 
 from steps.quest import merge, toy, toy_train
@@ -106,10 +107,6 @@ def test_rows_of_a_seed_see_the_same_samples(work, monkeypatch):
     seen.clear()
     run("other", "quest", seed=1)
     assert seen["Full", "quest"][0] != first[0]
-
-
-class Killed(Exception):
-    pass
 
 
 @pytest.mark.parametrize("count", [3, 6, 15])

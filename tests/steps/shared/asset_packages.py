@@ -94,8 +94,3 @@ class Registry:
     @property
     def calls(self) -> list[str]:
         return self.calls_file.read_text().splitlines() if self.calls_file.exists() else []
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if not path.is_dir())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}

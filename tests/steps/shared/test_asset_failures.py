@@ -7,9 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from asset_packages import CONTENT, FILES, contents, make_asset, package
+from asset_packages import CONTENT, FILES, make_asset, package
 from hypothesis import given
 from hypothesis import strategies as st
+from job_helpers import contents
 
 from steps.shared import assets
 from steps.shared.asset_manifest import Asset

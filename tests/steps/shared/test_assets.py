@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from asset_packages import CONTENT, FILES, contents, make_asset, package, tar
+from asset_packages import CONTENT, FILES, make_asset, package, tar
+from job_helpers import contents
 
 from steps.shared import assets
 from steps.shared.asset_manifest import from_json, load_manifest

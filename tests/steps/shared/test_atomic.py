@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from steps.shared.atomic import atomic_path
+from steps.shared.atomic import atomic_folder, atomic_path
 from steps.shared.job_state import training_state
 from steps.shared.runtime import InputError, write_text
 
@@ -56,6 +56,20 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
         temporary.write_text("new")
     assert path.read_text() == "new"
     assert os.listdir(path.parent) == ["a.txt"]
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "new" / "model"
+    (path.parent / ".model.tmp").mkdir(parents=True)
+    (path.parent / ".model.tmp" / "half").touch()  # of a killed writer
+    for name in ("old", "new"):
+        with atomic_folder(path) as folder:
+            (folder / name).touch()
+        assert [file.name for file in path.iterdir()] == [name]
+    with pytest.raises(RuntimeError), atomic_folder(path) as folder:
+        (folder / "half").touch()
+        raise RuntimeError
+    assert [file.name for file in path.parent.rglob("*")] == ["model", "new"]
 
 
 @pytest.mark.parametrize("mask, bits", [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
@@ -135,7 +149,7 @@ def test_one_job_has_one_trainer_and_a_killed_one_leaves_its_state(tmp_path):
     try:
         with pytest.raises(InputError) as refused, training_state(tmp_path, KEY):
             pass
-        assert "another process is training this job" in str(refused.value)
+        assert "another process is working on this job" in str(refused.value)
         assert "\n" not in str(refused.value)
         with training_state(tmp_path, {**KEY, "seed": 1}):
             pass  # another job is free

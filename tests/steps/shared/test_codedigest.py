@@ -1,5 +1,6 @@
 """Digests of code: every import is followed, and only what a step can execute counts."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,24 @@ def test_a_new_module_that_an_import_can_now_mean_counts(tmp_path):
     for root in (before, after):
         (root / "steps/p/sibling.py").write_text("from steps.p import A\n")
     assert code_digest("steps.p.sibling", before) != code_digest("steps.p.sibling", after)
+
+
+def test_every_module_is_parsed_once_however_many_rules_import_it(tmp_path, monkeypatch):
+    """Else planning would take as long as papers times what they share."""
+    root, parse, parsed = tree(tmp_path), ast.parse, []
+
+    def counting(source, filename, **options):
+        parsed.append(str(Path(filename).relative_to(root)))
+        return parse(source, filename, **options)
+
+    modules = [
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in FILES
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(ast, "parse", counting)
+        for module in modules * 2:
+            code_digest(module, root)
+    assert sorted(parsed) == sorted(FILES)
 
 
 def test_the_place_of_the_project_does_not_matter(tmp_path):

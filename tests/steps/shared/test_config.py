@@ -10,7 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steps.shared.config import load, merge, resolve, validate
+from steps.shared.config import merge, resolve, validate
+from steps.shared.config_files import load
 from steps.shared.runtime import InputError
 
 pytestmark = pytest.mark.usefixtures("at_the_root")
@@ -121,7 +122,7 @@ def test_the_committed_scales_are_valid(scale):
         (f"{ROWS}.constant", 7, f"{ROWS}.constant = 7", "must be a mapping"),
         (f"{ROWS}.constant.depth", 7, f"{ROWS}.constant.depth = 7", "unknown key; allowed: learn"),
         (f"{ROWS}.constant.keep", "all", f"{ROWS}.constant.keep = 'all'", "'last' or 'window'"),
-        (f"{COMMON}.width", 7, f"{COMMON}.width = 7", "greater than or equal to 8"),
+        (f"{COMMON}.width", 3, f"{COMMON}.width = 3", "greater than or equal to 4"),
         (f"{COMMON}.width", 64.5, f"{COMMON}.width = 64.5", "integer"),
         (f"{COMMON}.layers", True, f"{COMMON}.layers = True", "integer"),
         (f"{COMMON}.layers", DROP, f"{COMMON}.layers", "is missing"),

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from steps.shared import config as configuration
-from steps.shared.config import load, read_config, resolve, step_parser
+from steps.shared.config import resolve
+from steps.shared.config_files import load
+from steps.shared.flags import read_config, step_parser
 from steps.shared.runtime import InputError
 from steps.wsm.config import Merge, Train
 

@@ -7,7 +7,8 @@ from types import ModuleType
 import pytest
 import yaml
 
-from steps.shared.config import PARAMS, SCALES, Block, StepConfig, load, validate
+from steps.shared.config import PARAMS, SCALES, Block, StepConfig, validate
+from steps.shared.config_files import load
 from steps.shared.runtime import InputError
 
 PARAMETERS = """

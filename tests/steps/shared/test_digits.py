@@ -4,16 +4,15 @@ import gzip
 
 import numpy as np
 import pytest
+from job_helpers import random_digits, write_digits
 
 from steps.shared.digits import read_digits
 from steps.shared.runtime import InputError
 
 
 def test_a_table_is_read_row_by_row(tmp_path):
-    table = np.random.default_rng(0).integers(0, 256, size=(12, 785))
-    table[:, -1] = np.arange(12) % 10
-    with gzip.open(tmp_path / "digits.csv.gz", "wt") as file:
-        np.savetxt(file, table, fmt="%d", delimiter=",")
+    table = random_digits(12)[[*range(0, 12, 2), *range(1, 12, 2)]]  # not in order of the labels
+    write_digits(tmp_path / "digits.csv.gz", table)
     digits = read_digits(tmp_path / "digits.csv.gz")
     assert digits.images.shape == (12, 28, 28) and digits.images.dtype == np.uint8
     assert digits.images[5, 3, 7] == table[5, 3 * 28 + 7]

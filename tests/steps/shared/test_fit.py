@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from job_helpers import Killed
 from torch import nn
 from torch.nn import functional as F
 
@@ -45,10 +46,6 @@ def make_fit(state, rate=lambda update: 1.0, **changes) -> Fit:
 
 def weights(fit: Fit) -> list[torch.Tensor]:
     return [value.clone() for value in fit.bare_model.state_dict().values()]
-
-
-class Killed(Exception):
-    pass
 
 
 def kill_at(update):

@@ -102,3 +102,23 @@ def test_dots_stand_at_means_with_the_first_on_top(ax):
     assert [(float(d.get_xdata()[0]), d.get_color()) for d in dots] == [
         *((1.0, plots.GREY), (2.0, plots.PALETTE[0]))
     ]
+
+
+def test_rows_have_their_mean_and_interval_and_a_single_seed_a_dot_alone(ax):
+    by_row = {"a": [[1.0], [2.0], [3.0]], "b": [[5.0]]}  # S x 1, as `series` returns them
+    labels = {"a": "A", "b": "B", "absent": "C"}
+    plots.row_intervals(ax, by_row, labels, highlight=["b", "absent"])
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["A", "B"]
+    span_a, dot_a, span_b, dot_b = ax.get_lines()
+    assert span_a.get_xdata() == pytest.approx(t_interval([1.0, 2.0, 3.0])[2:])
+    assert (dot_a.get_xdata()[0], dot_a.get_color()) == (2.0, plots.GREY)
+    assert (dot_b.get_xdata()[0], dot_b.get_color()) == (5.0, plots.BLUE)
+    assert np.isnan(span_b.get_xdata()).all()
+
+
+def test_an_interval_that_is_not_known_leaves_no_trace(ax):
+    nan = float("nan")
+    plots.dot_interval(ax, ["a", "b"], [1, 2], [nan, nan], [nan, nan], highlight=[])
+    unknown = ax.get_lines()[0]
+    assert not np.isfinite(unknown.get_path().vertices[:, 0]).any()
+    assert np.isfinite(ax.get_xlim()).all() and ax.get_xlim()[0] < 1 < 2 < ax.get_xlim()[1]

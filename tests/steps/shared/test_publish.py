@@ -28,7 +28,7 @@ def claim(name, verdict):
 def results(paper="wsm", cells=None, verdicts=("holds", "fails")):
     folder = publish.evaluated(paper, scale="mini")
     write_csv(folder / "table.csv", FIELDS, cells or [cell("a", 1.0), cell("b", 2.0, None)])
-    write_text(folder / "table.md", "# table\n")
+    write_text(folder / "table.md", "# Paper\n\n## table\n")
     write_text(folder / "runs.csv", "table,value\n")
     write_text(folder / "figures/loss.svg", "<svg/>")
     write_json(folder / "claims.json", [claim(f"c{i}", v) for i, v in enumerate(verdicts)])
@@ -71,6 +71,9 @@ def test_round_trip_is_identical(tree, capsys):
         **{"seconds": "165.0", "peak_mib": "690.0"},
     }
     assert json.loads((folder / "digest.json").read_text()) == DIGEST
+    title, links, rest = (folder / "table.md").read_text().split("\n\n", 2)
+    assert (title, rest) == ("# Paper", "## table\n")
+    assert "(../../docs/papers/wsm.md)" in links
     assert [row["paper"] for row in read_csv("published/claims.csv")] == ["wsm", "wsm"]
     machine = json.loads((tree / "published/machine.json").read_text())["wsm"]
     assert set(machine) == {"cpu", "cores", "memory_gib", "os", "python", "torch", "cpu_seconds"}

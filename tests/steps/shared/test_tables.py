@@ -141,7 +141,7 @@ def test_runs_that_no_table_declares_are_refused(spec):
 def test_markdown_has_our_number_and_the_papers_apart(spec, tmp_path):
     write_table(tmp_path / "table.csv", aggregate(data(), spec))
     for rows in (aggregate(data(), spec), read_csv(tmp_path / "table.csv")):
-        text = render_markdown(rows, spec, [CLAIM, {**CLAIM, "table": "elsewhere"}])
+        text = render_markdown(rows, spec, [CLAIM, {**CLAIM, "table": "elsewhere"}], title="Paper")
         assert "| Schedule | Loss (nats) ↓ | paper: Average (%) ↑ |" in text
         assert "| WSM \\| mean | 2.513 ± 0.355 | 63.95 |" in text
         assert "16.3B model, 10.2T tokens; another setting, not comparable" in text
@@ -158,10 +158,18 @@ def test_markdown_has_our_number_and_the_papers_apart(spec, tmp_path):
 
 
 def test_a_tiny_error_is_not_shown_as_nothing(spec):
-    text = render_markdown(aggregate([run("main", "last", 0, 3e-16)], spec), spec, [])
+    text = render_markdown(
+        aggregate([run("main", "last", 0, 3e-16)], spec), spec, [], title="Paper"
+    )
     assert "| Constant, last | 3e-16 |" in text
-    text = render_markdown(aggregate([run("main", "last", 0, 0.0)], spec), spec, [])
+    text = render_markdown(aggregate([run("main", "last", 0, 0.0)], spec), spec, [], title="Paper")
     assert "| Constant, last | 0.000 |" in text
+
+
+def test_a_spread_by_rounding_alone_is_shown_as_none(spec):
+    runs = [run("main", "last", seed, value) for seed, value in enumerate((0.1, 0.1, 0.1 + 1e-17))]
+    text = render_markdown(aggregate(runs, spec), spec, [], title="Paper")
+    assert "| Constant, last | 0.100 ± 0.000 |" in text
 
 
 class Tags(HTMLParser):

@@ -94,6 +94,8 @@ def test_offline_run_holds_the_files_and_a_rerun_replaces_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
     name = tracking.run_id(**RUN, config=CONFIG)
     (tmp_path / "wandb" / f".staging-{name}" / "left by a killed job").mkdir(parents=True)
     history, table, figure = (tmp_path / file for file in ("history.csv", "t.csv", "f.svg"))
@@ -110,6 +112,7 @@ def test_offline_run_holds_the_files_and_a_rerun_replaces_it(
 
     assert capfd.readouterr().err == ""
     assert len(folders(tmp_path)) == 2
+    assert not list((tmp_path / "temporary").iterdir())  # wandb's own would stay there
     (folder,) = (tmp_path / "wandb").glob(f"offline-run-*-{name}")
     run = read_offline_run(folder)
     media = {key: run["history"][-1].pop(key) for key in list(run["history"][-1]) if "." in key}

@@ -106,7 +106,7 @@ def test_rules_are_read_as_logic(tmp_path):
     path.write_text("A = A\n")
     with pytest.raises(InputError, match="no invTimeStep"):
         read_network(path)
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="none.txt: not a model's text"):
         read_network(tmp_path / "none.txt")
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import small_runs
 import torch
+import wsm_runs
 
 from steps.shared.checkpoints import merge_checkpoints
 from steps.shared.runtime import InputError, read_json
@@ -20,7 +20,7 @@ from steps.wsm.measure import choose
 
 WORDS = ["the", "cat", "dog", "sees", "hears", "a", "bird", "and", ":", ".", "?", "Q", "A"]
 TRUNK = {
-    **small_runs.TRUNK,
+    **wsm_runs.TRUNK,
     "model": "llama",
     "micro_batch": 2,
     "warmup_steps": 1,
@@ -28,7 +28,7 @@ TRUNK = {
     "log_every": 1,
     "checkpoint_every": 1,
 }
-BRANCH = {**small_runs.BRANCH, **TRUNK, "anneal_steps": 2, "save_every": 1}
+BRANCH = {**wsm_runs.BRANCH, **TRUNK, "anneal_steps": 2, "save_every": 1}
 SOURCE = {"kind": "hub", "name": "corpus", "subset": "", "train_tokens": 3000, "test_tokens": 100}
 
 
@@ -70,7 +70,7 @@ def trained(out: str, config: dict, *flags: str) -> Path:
     train.main(
         ["--config", json.dumps(config), "--tokens", "prepared/general_train.npy", "--out", out]
         + ["--validation", "prepared/general_validation.npy", *flags]
-        + ["--manifest", "prepared/manifest.json"]
+        + ["--data", "prepared/manifest.json"]
     )
     return Path(out)
 

@@ -1,5 +1,6 @@
 """Prepared data: splits by headword, token files, the tokenizer, from small made-up corpora."""
 
+import copy
 import functools
 import json
 from pathlib import Path
@@ -8,12 +9,13 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from steps.shared.config import load
+from steps.shared.config_files import load
 from steps.shared.corpora import split_of
 from steps.shared.runtime import InputError, read_json, sha256_file
 from steps.shared.text_config import Source
-from steps.shared.texts import FRACTIONS, documents
+from steps.shared.texts import FRACTIONS, corpus_file, documents
 from steps.wsm import prepare
+from steps.wsm.plan import Files
 
 CONFIG = load("mini")["papers"]["wsm"]["prepare"]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -108,8 +110,23 @@ def test_documents_follow_the_split_of_their_headword(work):
     expected = [(split_of(word(n), FRACTIONS), entry(n)["text"]) for n in range(1500)]
     assert sorted(found) == sorted(expected)
     assert found != expected  # shuffled
-    with pytest.raises(InputError, match="wordnet: an asset needs its file"):
-        list(documents("wsm", source, None))
+
+
+def test_a_packaged_corpus_is_one_file_and_a_hub_corpus_none():
+    packaged, hub = (Source(**{**CONFIG["anneal"], "kind": kind}) for kind in ("asset", "hub"))
+    assert corpus_file(packaged, [Path("a.jsonl")], "--anneal") == Path("a.jsonl")
+    assert corpus_file(hub, [], "--anneal") is None
+    for source, paths in ((packaged, []), (hub, [Path("a.jsonl")])):
+        with pytest.raises(InputError, match=f"--anneal: {len(paths)} files"):
+            corpus_file(source, paths, "--anneal")
+
+
+def test_the_workflow_hands_over_the_corpora_that_are_named():
+    config = copy.deepcopy(load("mini"))
+    assert Files(config).corpora("general") == ["assets/corpora/gcide.jsonl"]
+    config["papers"]["wsm"]["prepare"]["general"]["name"] = "wordnet"
+    assert Files(config).corpora("general") == ["assets/corpora/wordnet.jsonl"]
+    assert Files(load("paper")).corpora("general") == []
 
 
 # files

@@ -10,7 +10,7 @@ CONFIG = ["--config", "params.yaml:papers.wsm.merge"]
 
 def test_rows_without_checkpoints_are_named(tmp_path):
     (tmp_path / "wsd_linear/seed0").mkdir(parents=True)
-    flags = [*CONFIG, "--runs", str(tmp_path), "--out", str(tmp_path / "out"), "--rows"]
+    flags = [*CONFIG, "--trained", str(tmp_path), "--out", str(tmp_path / "out"), "--rows"]
     with pytest.raises(InputError, match="must name constant"):
         merge.main([*flags, "wsd_linear"])
     with pytest.raises(InputError, match=r"constant/seed0: holds no checkpoint \(step\*\)"):

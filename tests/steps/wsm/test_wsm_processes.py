@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import small_runs
 import torch
+import wsm_runs
 
 from steps.shared.checkpoints import load_model
 from steps.shared.runtime import read_csv
 from steps.wsm.plan import checkpoint_name
 
 ROOT = Path(__file__).resolve().parents[3]
-TRUNK = {**small_runs.TRUNK, "micro_batch": 2}
-BRANCH = {**small_runs.BRANCH, **TRUNK, "decay": "linear"}
+TRUNK = {**wsm_runs.TRUNK, "micro_batch": 2}
+BRANCH = {**wsm_runs.BRANCH, **TRUNK, "decay": "linear"}
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def run(work: Path, out: str, processes: int, config: dict, *flags: str) -> None
     launch += ["--mixed_precision", "no", "--dynamo_backend", "no", "--module"]
     if processes > 1:
         launch += ["--num_processes", str(processes), "--main_process_port", "0"]
-    command = ["steps.wsm.train", "--config", json.dumps(config), "--manifest", "manifest.json"]
+    command = ["steps.wsm.train", "--config", json.dumps(config), "--data", "manifest.json"]
     command += ["--validation", "validation.npy", "--out", out, "--scale", "smoke", *flags]
     done = subprocess.run(
         [sys.executable, *launch, *command],

@@ -4,8 +4,11 @@ import copy
 
 import pytest
 
-from steps.shared.config import load, validate
+from steps.shared.config import validate
+from steps.shared.config_files import load
 from steps.shared.runtime import InputError
+
+MEAN = {"source": "constant", "curve": "linear", "control": "none"}
 
 
 def changed(path: str, value) -> dict:
@@ -34,8 +37,13 @@ def test_the_scales_are_valid(scale):
         ("merge.rows.wsm_mean.curve", "liner", "liner"),
         ("merge.rows.wsm_mean.source", "wsd", "must be one of rows"),
         ("merge.durations", [128, 0], "greater than or equal to 1"),
+        ("merge.durations", [128, 2], "must be a multiple of duration_count = 4"),
+        ("merge.count", 7, "must divide window = 512"),
+        ("merge.counts", [1, 3], "must divide window = 512"),
+        ("merge.rows.constant", MEAN, "must not have the name of a trained row"),
+        ("merge.rows.count_weighted", MEAN, "begin the sweeps' names"),
         ("merge.durations", [1024], "duration1024 needs the checkpoint of update"),
-        ("merge.counts", [1, 3], "count3 needs the checkpoint of update"),
+        ("merge.counts", [64], "count64 needs the checkpoint of update"),
         ("merge.sweep_curve", "ema", "ema"),
         ("train.rows.constant.keep", "last", "which keep and save_every do not give"),
         ("rows", ["wsd_linear", "wsd_cosine", "wsd_1_sqrt"], "must hold 'constant'"),

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from job_helpers import Killed, contents
 from safetensors import safe_open
-from small_runs import BRANCH, TRUNK
+from wsm_runs import BRANCH, TRUNK
 
 from steps.shared import fit, token_files
 from steps.shared.runtime import InputError, read_csv
@@ -35,14 +36,9 @@ def run(out: str, *, trunk: str | None = None, seed: int = 0, **changes) -> Path
     tokens = "anneal.npy" if trunk else "general.npy"
     train.main(
         ["--config", json.dumps(config), "--tokens", tokens, "--validation", "validation.npy"]
-        + ["--manifest", "manifest.json", "--out", out, "--seed", str(seed), *flags]
+        + ["--data", "manifest.json", "--out", out, "--seed", str(seed), *flags]
     )
     return Path(out)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -164,10 +160,6 @@ def test_a_trunk_of_another_length_is_refused_by_name(work):
 
 # interruption and repetition
 # ---------------------------
-class Killed(Exception):
-    pass
-
-
 def test_the_same_job_leaves_the_same_bytes(work):
     assert contents(run("one")) == contents(run("two"))
     one, two = run("a", trunk="one"), run("b", trunk="two")
