@@ -41,4 +41,5 @@ for paper in PAPERS:
 
 onstart:
     hold_run_lock()
+    wake_scheduler_by_events_alone()
     show_progress()

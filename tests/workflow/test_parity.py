@@ -16,7 +16,19 @@ CONFIG = read_yaml(ROOT / "params.yaml")
 PAPERS = list(CONFIG["papers"])
 STAGES = read_yaml(ROOT / "dvc.yaml")["stages"]
 RULES = sorted((ROOT / "workflow/rules").glob("*.smk"))
-ORDER = ["name", "input", "output", "log", "benchmark", "conda", "threads", "params", "message"]
+ORDER = [
+    "name",
+    "input",
+    "output",
+    "log",
+    "benchmark",
+    "conda",
+    "threads",
+    "resources",
+    "params",
+    "message",
+]
+OPTIONAL = ("name", "input", "resources")
 ALL_STAGES = [(paper, phase) for paper in PAPERS for phase in PHASES]
 
 
@@ -138,8 +150,10 @@ def test_every_rule_has_the_same_directives_in_the_same_order(file):
         found = directives(re.split(r"^(?=\S)", rule, flags=re.MULTILINE)[0])
         if found == ["input"]:
             continue  # a target
-        expected = [name for name in ORDER if name in found or name not in ("name", "input")]
+        expected = [name for name in ORDER if name in found or name not in OPTIONAL]
         assert found == [*expected, "shell"], rule
+        if "launcher=launcher" in rule:  # as many processes as accelerate has GPUs
+            assert "gpu=gpus" in rule, rule
 
 
 def test_the_snakefile_stays_short():

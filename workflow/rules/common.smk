@@ -194,6 +194,16 @@ def one_gpu(wildcards):
     return int(config["scale"] == "paper")
 
 
+def wake_scheduler_by_events_alone():
+    """Drop Snakemake's limit of jobs a second, where jobs run on this machine.
+
+    It wakes the scheduler a second after each time that it woke, so that every job that ends adds
+    another endless chain of wakes: measured, 11 CPU minutes of the 94 of all papers.
+    """
+    if workflow.local_exec:
+        workflow.scheduler.job_rate_limiter = None
+
+
 def show_progress():
     """Write a line when a job starts and one when it ends, with about how long is left."""
     jobs = {job.jobid: job.rule.name for job in workflow.dag.needrun_jobs()}
