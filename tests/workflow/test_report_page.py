@@ -78,6 +78,12 @@ def test_the_report_names_every_paper_and_says_how_to_read_it(opened):
     assert "scale smoke" in opened.value("document.querySelector('.prose').innerText")
 
 
+def test_the_report_opens_at_the_top_of_its_introduction(opened):
+    opened.until("document.querySelector('#rulegraph svg, #rulegraph canvas') != null")
+    box = "(b => [b.top >= 0, b.width >= 300])(document.querySelector('.prose').{}())"
+    assert opened.value(box.format("getBoundingClientRect")) == [True, True]
+
+
 def test_the_ledger_has_every_claim(opened, smoke):
     (ledger,) = go_to(opened, "All papers")
     opened.click(EYE.format(json.dumps(ledger)))
