@@ -1,9 +1,13 @@
 """What the tests of many steps share: a kill, what a job left, a small table of digits."""
 
+import copy
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from steps.shared.config_files import load
 
 
 class Killed(Exception):
@@ -27,3 +31,14 @@ def write_digits(path: str | Path, table: np.ndarray) -> None:
     """Write a table in the form of the asset."""
     with gzip.open(path, "wt") as file:
         np.savetxt(file, table, fmt="%d", delimiter=",")
+
+
+def changed(paper: str, path: str, value: Any) -> dict[str, Any]:
+    """Return the configuration of scale mini with one key (a.b.c) of a paper's block replaced."""
+    config = copy.deepcopy(load("mini"))
+    node = config["papers"][paper]
+    *above, last = path.split(".")
+    for name in above:
+        node = node[name]
+    node[last] = value
+    return config

@@ -1,6 +1,5 @@
 """N2L's data: digits and glyphs, emoji, frozen towers, the paper scale's loading path, the plan."""
 
-import copy
 import json
 import sys
 import types
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from job_helpers import changed
 from n2l_runs import learnt, trained
 from PIL import Image
 from torch import nn
@@ -177,16 +177,6 @@ def test_without_open_clip_one_line_says_what_to_install(monkeypatch):
 
 # the plan and the configuration
 # ------------------------------
-def changed(path: str, value) -> dict:
-    config = copy.deepcopy(load("mini"))
-    node = config["papers"]["n2l"]
-    *above, last = path.split(".")
-    for name in above:
-        node = node[name]
-    node[last] = value
-    return config
-
-
 def test_the_paper_scale_has_its_six_data_sets_and_no_assets():
     paper, mini = Files(load("paper")), Files(load("mini"))
     validate(load("paper"))
@@ -213,6 +203,6 @@ def test_the_paper_scale_has_its_six_data_sets_and_no_assets():
 )
 def test_what_does_not_fit_is_named(path, value, told):
     with pytest.raises(InputError) as error:
-        validate(changed(path, value))
+        validate(changed("n2l", path, value))
     lines = str(error.value).splitlines()
     assert any(told in line and line.startswith("params.yaml: papers.n2l.") for line in lines)

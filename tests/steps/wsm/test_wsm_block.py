@@ -1,25 +1,13 @@
 """What WSM's block may not say is found before any job starts, at the key that says it."""
 
-import copy
-
 import pytest
+from job_helpers import changed
 
 from steps.shared.config import validate
 from steps.shared.config_files import load
 from steps.shared.runtime import InputError
 
 MEAN = {"source": "constant", "curve": "linear", "control": "none"}
-
-
-def changed(path: str, value) -> dict:
-    """Return the configuration with one key of WSM's block replaced."""
-    config = copy.deepcopy(load("mini"))
-    node = config["papers"]["wsm"]
-    *above, last = path.split(".")
-    for part in above:
-        node = node[part]
-    node[last] = value
-    return config
 
 
 @pytest.mark.parametrize("scale", ["mini", "smoke", "paper"])
@@ -53,6 +41,6 @@ def test_the_scales_are_valid(scale):
 )
 def test_what_does_not_fit_is_named(path, value, told):
     with pytest.raises(InputError) as error:
-        validate(changed(path, value))
+        validate(changed("wsm", path, value))
     lines = str(error.value).splitlines()
     assert any(told in line and line.startswith("params.yaml: papers.wsm.") for line in lines)
